@@ -1,0 +1,58 @@
+"""Alerts from matches. Ids are hashes and times come from the post, so the same match always makes the same alert."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from hashlib import blake2b
+
+import msgspec
+
+from models.queries import Query
+from models.records import Alert, AlertPost, Deletion, Evidence, Match, Post
+
+
+def alert_id(post_id: str, query_id: str, query_version: str) -> str:
+    """32 hex digits of a hash over (post, query, query version): telling the same thing twice has the same id."""
+    return blake2b("\x1f".join((post_id, query_id, query_version)).encode(), digest_size=16).hexdigest()
+
+
+def rfc3339(at: float) -> str:
+    """Epoch seconds → "2026-11-20T06:00:00.000Z"."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def make_alert(post: Post, match: Match, query: Query, encoder_version: str) -> Alert:
+    """The alert of one match."""
+    return Alert(
+        alert_id=alert_id(post.id, match.query_id, match.query_version), revision=int(post.seen_at * 1000),
+        status="active", level=match.level, kind=query.kind, query_id=query.id, query_version=match.query_version,
+        category=query.category, label=query.label, iasc=query.iasc, hxl=query.hxl,
+        post=AlertPost(
+            id=post.id, text=post.text, lang=post.lang, created_at=rfc3339(post.created_at), source=post.source,
+            url=post.url, geo=post.geo,
+        ),
+        score=match.score, threshold=match.threshold, probability=match.probability, encoder_version=encoder_version,
+        evidence=Evidence(match.nearest, match.nearest_lang, match.nearest_cosine), seen_at=rfc3339(post.seen_at),
+    )  # fmt: skip
+
+
+def make_alerts(
+    posts: Iterable[Post], matches: Iterable[Match], queries: Mapping[str, Query], encoder_version: str
+) -> list[Alert]:
+    """The alerts of a frame, in the order of its matches."""
+    by_id = {post.id: post for post in posts}  # of two states of one post in a frame the later one counts
+    return [make_alert(by_id[m.post_id], m, queries[m.query_id], encoder_version) for m in matches]
+
+
+def withdraw(alert: Alert, cause: Deletion | Post) -> Alert:
+    """The same alert, withdrawn because its post was deleted, or edited so that it no longer matches."""
+    return msgspec.structs.replace(
+        alert, status="withdrawn", revision=max(int(cause.seen_at * 1000), alert.revision + 1),
+        seen_at=rfc3339(cause.seen_at), withdrawn_because="deleted" if isinstance(cause, Deletion) else "edited",
+    )  # fmt: skip
+
+
+def place_in_cluster(alert: Alert, cluster_id: str) -> Alert:
+    """The same alert, now that its cluster is known: an update, so that no alert waits for clustering."""
+    return msgspec.structs.replace(alert, cluster_id=cluster_id, revision=alert.revision + 1)

@@ -1,0 +1,273 @@
+"""Clusters a stream of posts as it comes: new clusters appear, ids stay put, the cost does not grow.
+
+A post joins the cluster to which its *mean* similarity is highest and ≥ t_attach, else founds one. Every few hundred
+posts all clusters with average similarity ≥ t_merge are joined (and every few dozen those ≥ t_attach); the heavier id
+lives on, the other redirects to it. Similarity is of meaning and of words (models/clusters/lexicon.py).
+The method was chosen by measurement against offline average linkage, HDBSCAN, first-story detection and DBSTREAM on
+English event streams; what it reaches with the bundled encoder is in training/results/clusters-*.json.
+
+What holds whatever the input: results do not depend on how posts are cut into frames (models/clusters/kernel.py says
+why), a frame is applied once, no id is given twice among the last `remember_ids`, memory is bounded, and a restored
+snapshot goes on the same way.
+Time is the stream's own: the running maximum of created_at, which cannot run ahead of seen_at since platforms let
+authors set it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from models.clusters.book import Book, Due
+from models.clusters.cluster import Cluster
+from models.clusters.config import ClusterConfig
+from models.clusters.news import NewsDesk
+from models.clusters.state import Counters, read, write
+from models.errors import ConfigError, EncoderError, VersionMismatch
+from models.records import ClusterEvent, Deletion, MatchedFrame, Origin, Post
+
+__all__ = ["ClusterConfig", "Clusterer"]
+
+BLOCK = 64  # posts multiplied with all clusters at once; results are the same at any size, this one is the fastest
+
+
+class Clusterer:
+    """One stream's clusters. One caller at a time."""
+
+    def __init__(self, config: ClusterConfig, dim: int, encoder_version: str) -> None:
+        self.encoder_version = encoder_version
+        self.book = Book(config, dim)
+        self.desk = NewsDesk(self.book, encoder_version)
+        self.applied: dict[int, Origin] = {}  # raw partition → its latest frame applied
+        self.merge = Due()  # the last full merge
+        self.quick = Due()  # the last of either kind
+
+    @property
+    def config(self) -> ClusterConfig:
+        return self.book.config
+
+    @property
+    def dim(self) -> int:
+        return self.book.lexicon.dim
+
+    @property
+    def clock(self) -> float:
+        """Stream time, epoch seconds; −inf before the first post."""
+        return self.book.clock
+
+    @property
+    def counters(self) -> Counters:
+        return self.book.counters
+
+    # -- applying frames
+
+    def add(self, frame: MatchedFrame) -> list[ClusterEvent]:
+        """Apply one frame: its posts in order, then its repeats, then its deletions. Returns what changed.
+
+        A frame applied before (redelivery) changes nothing. Raises VersionMismatch for vectors of another encoder
+        or dimension and EncoderError for broken ones, in both cases before anything changed.
+        """
+        vectors = self._vectors(frame)
+        if frame.origin <= self.applied.get(frame.origin.partition, Origin(-1, -1)):
+            self.counters.redelivered += 1
+            return []
+        queries: dict[str, tuple[str, ...]] = {}
+        for match in frame.matches:
+            queries[match.post_id] = (*queries.get(match.post_id, ()), match.query_id)
+        events = self._posts(frame.posts, vectors, queries)
+        for repeat in frame.repeats:
+            self.book.repeat(repeat)
+        for deletion in frame.deletions:
+            events += self._delete(deletion)
+        self.applied[frame.origin.partition] = frame.origin
+        return events
+
+    def settle(self, merge: bool = True) -> list[ClusterEvent]:
+        """Expire, merge, then tell what is new: the only place where clusters are joined or announced.
+
+        `add` does this when it is due; call it at the end of a replay, when no next post will. Without `merge` only
+        clusters nearer than t_attach are joined, none expires, and bursts that ended are not looked for.
+        """
+        book, desk = self.book, self.desk
+        ended = [c for c in book.expire() if c.version] if merge else []
+        gone = [c for c in book.merge(merge) if c.version]
+        events = [desk.expired(c) for c in ended]
+        events += desk.changed(sorted(book.changed), {book.memory.find(c.id) for c in gone})
+        events += desk.calmed() if merge else []
+        events += [desk.merged(c, book.memory.find(c.id)) for c in gone]
+        book.changed.clear()
+        for due in (self.merge, self.quick) if merge else (self.quick,):
+            due.at, due.posts = book.clock, 0
+        if len(book.clusters) > 64 + 1.25 * len(book.slots):
+            book.compact()
+        return events
+
+    def _merge_due(self) -> bool:
+        config, posts = self.config, self.merge.posts
+        late = self.book.clock - self.merge.at >= config.merge_every_s and posts >= config.merge_least_posts
+        return late or posts >= config.merge_every_posts
+
+    def _vectors(self, frame: MatchedFrame) -> np.ndarray:
+        if not frame.posts:  # repeats and deletions only: no vectors, so of no encoder
+            return np.zeros((0, self.dim))
+        if (frame.encoder_version, frame.dim) != (self.encoder_version, self.dim):
+            raise VersionMismatch(
+                f"frame {frame.origin} has vectors of {frame.encoder_version} ({frame.dim} dims), the clusters are of "
+                f"{self.encoder_version} ({self.dim} dims): encode its posts again, or rebase the clusters"
+            )
+        if len(frame.vectors) != 2 * len(frame.posts) * self.dim:
+            raise EncoderError(
+                f"frame {frame.origin} has {len(frame.vectors)} bytes of vectors, its {len(frame.posts)} posts need "
+                f"{2 * len(frame.posts) * self.dim}: encode it again"
+            )
+        vectors = np.frombuffer(frame.vectors, "<f2").reshape(len(frame.posts), self.dim)
+        if not np.isfinite(vectors).all():
+            raise EncoderError(f"frame {frame.origin} holds vectors that are not finite: check its encoder")
+        return vectors
+
+    def _posts(
+        self, posts: Sequence[Post], vectors: np.ndarray, queries: Mapping[str, tuple[str, ...]]
+    ) -> list[ClusterEvent]:
+        """Place posts as if one by one: a block ends where a merge is due or an edited post must leave first."""
+        book, config, events = self.book, self.config, []
+        start, ahead, inside = 0, book.clock, set()
+
+        def place(end: int) -> None:
+            nonlocal start
+            if end > start:
+                book.place(posts[start:end], vectors[start:end], queries)
+                self.merge.posts += end - start
+                self.quick.posts += end - start
+            start = end
+            inside.clear()
+
+        for i, post in enumerate(posts):
+            ahead = max(ahead, min(post.created_at, post.seen_at))
+            if book.started == -math.inf:
+                book.started = self.merge.at = self.quick.at = ahead
+            if ahead - self.quick.at >= config.settle_every_s:
+                place(i)
+                book.clock = ahead
+                events += self.settle(self._merge_due())
+            if post.id in inside or post.id in book.memory.placed:
+                place(i)
+                book.clock = ahead
+                events += self._leave(post.id)
+            inside.add(post.id)
+            waiting = i + 1 - start
+            if self.merge.posts + waiting >= config.merge_every_posts or (
+                self.quick.posts + waiting >= config.settle_every_posts
+            ):
+                place(i + 1)
+                events += self.settle(self._merge_due())
+            elif waiting >= BLOCK:
+                place(i + 1)
+        place(len(posts))
+        return events
+
+    def _delete(self, deletion: Deletion) -> list[ClusterEvent]:
+        self.counters.deletions += 1
+        if self.book.unrepeat(deletion.id):
+            return []
+        if deletion.id not in self.book.memory.placed:
+            self.counters.unplaced += 1
+            return []
+        return self._leave(deletion.id)
+
+    def _leave(self, post_id: str) -> list[ClusterEvent]:
+        left = self.book.leave(post_id)
+        if left is None:
+            return []
+        cluster, lives, was_example = left
+        if not lives:
+            return [self.desk.expired(cluster)] if cluster.version else []
+        return self.desk.redacted(cluster) if was_example else []
+
+    # -- asking
+
+    def find(self, cluster_id: str) -> str:
+        """The id under which a cluster lives now, or last lived: follows merges."""
+        return self.book.memory.find(cluster_id)
+
+    def cluster_of(self, post_id: str) -> str | None:
+        """Where a post, or the original of a repeat, is now; None if it was never placed, deleted or forgotten."""
+        return self.book.memory.cluster_of(post_id)
+
+    def arrival_of(self, post_id: str) -> str | None:
+        """Where a post was put when it came. About a third are fresh single posts: prefer `cluster_of` later."""
+        return self.book.memory.placed.get(post_id)
+
+    def announced_cluster_of(self, post_id: str) -> str | None:
+        """Where a post is now, if that cluster lives and an event has told of it; ids that were never told change."""
+        slot = self.book.slot_of(post_id)
+        cluster = None if slot is None else self.book.clusters[slot]
+        return cluster.id if cluster is not None and cluster.version else None
+
+    @property
+    def size(self) -> int:
+        """Live clusters, single posts included."""
+        return len(self.book.slots)
+
+    def assignments(self) -> dict[str, str]:
+        """Post id → settled cluster id, for every post remembered, oldest first."""
+        memory = self.book.memory
+        return {post: memory.find(cluster) for post, cluster in memory.placed.items()}
+
+    def live(self) -> list[Cluster]:
+        """The live clusters, oldest first. Read only."""
+        return [c for c in self.book.clusters if c is not None]
+
+    def means(self) -> tuple[list[Cluster], np.ndarray]:
+        """The live clusters and their mean rows (k, width) float32, words included, not scaled to unit length."""
+        kernel, live = self.book.kernel, self.live()
+        slots = [self.book.slots[c.id] for c in live]
+        return live, (kernel.sums[slots] / kernel.counts[slots][:, None]).astype(np.float32)
+
+    def biggest_share(self) -> float:
+        """Share of the live clusters' posts in the biggest one; above .1 the thresholds are too low for the stream."""
+        sizes = [c.posts for c in self.live()]
+        return max(sizes) / max(sum(sizes), 1) if sizes else 0.0
+
+    # -- surviving restarts and new encoders
+
+    def snapshot(self) -> bytes:
+        """Everything needed to go on, as msgpack with packed arrays. Take it between two frames."""
+        return write(self.book, self.encoder_version, self.applied, self.merge, self.quick)
+
+    @classmethod
+    def restore(cls, data: bytes, config: ClusterConfig) -> Clusterer:
+        """Go on from a snapshot. Where the config differs from the one it was taken with, it holds from here on.
+
+        Raises CrisisError for bytes that are no snapshot of this format.
+        """
+        book, state = read(data, config)
+        self = cls(config, state.dim, state.encoder_version)
+        self.book, self.desk = book, NewsDesk(book, state.encoder_version)
+        self.applied = {origin.partition: origin for origin in state.applied}
+        self.merge, self.quick = state.merge, state.quick
+        return self
+
+    def rebase(
+        self, encoder_version: str, dim: int, encode: Callable[[list[str]], np.ndarray],
+        config: ClusterConfig | None = None,
+    ) -> None:  # fmt: skip
+        """Move every cluster to another encoder, keeping its id: its sample of posts is read again.
+
+        encode: texts -> (n, dim) unit rows; config: with the thresholds of the new encoder. A cluster's sum becomes
+        its count times the mean of its sample. Posts outside a sample lose their vector: if one is deleted later, its
+        share of the mean goes. Raises VersionMismatch if `encode` returns another shape and ConfigError for another
+        share of words, both before anything changed.
+        """
+        if config is not None and config.lexical != self.config.lexical:
+            raise ConfigError(f"lexical cannot change from {self.config.lexical} to {config.lexical} with the encoder")
+        texts = [m.text for c in self.live() for m in c.examples]
+        vectors = np.asarray(encode(texts) if texts else np.zeros((0, dim)))
+        if vectors.shape != (len(texts), dim) or not np.isfinite(vectors).all():
+            raise VersionMismatch(
+                f"encoder {encoder_version} gave {vectors.shape} for {len(texts)} texts of {dim} dims, or values that "
+                f"are not finite: the clusters stay with {self.encoder_version}"
+            )
+        self.book.rebase(config or self.config, dim, vectors)
+        self.encoder_version = self.desk.encoder_version = encoder_version

@@ -1,0 +1,247 @@
+"""The live clusters and everything that can happen to one: found, join, repeat, leave, merge, expire.
+
+Each operation happens to the vectors (kernel), the bookkeeping (cluster), the words (labels) and the memory at once,
+and never elsewhere: that they agree is what this file is for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from models.clusters.cluster import MAX_TEXT, Cluster, Member, Rates, member_of
+from models.clusters.config import ClusterConfig
+from models.clusters.kernel import GRID, Kernel
+from models.clusters.labels import Vocabulary, terms_of
+from models.clusters.lexicon import Lexicon
+from models.clusters.memory import Memory, cluster_id
+from models.records import Post, Repeat
+
+
+class Counters(Struct):
+    """What happened so far; monotonic, for metrics."""
+
+    posts: int = 0
+    repeats: int = 0
+    deletions: int = 0
+    unplaced: int = 0  # repeats and deletions of posts not (or no longer) remembered
+    redelivered: int = 0  # frames seen before, ignored
+    founded: int = 0
+    merged: int = 0
+    expired: int = 0
+    evicted: int = 0  # expired early because there were more than max_clusters
+
+
+class Due(Struct):
+    """When something was last done, in stream time, and the posts placed since."""
+
+    at: float = -math.inf
+    posts: int = 0
+
+
+class Book:
+    """State of one stream's clusters. Slots number the clusters, oldest first, as in the kernel."""
+
+    def __init__(self, config: ClusterConfig, dim: int) -> None:
+        self.config = config
+        self.lexicon = Lexicon(dim, config.lexical)
+        self.kernel = Kernel(self.lexicon.width, config.t_attach, config.t_merge)
+        self.clusters: list[Cluster | None] = []  # by slot; None where it ended and the gap is not closed yet
+        self.slots: dict[str, int] = {}  # live cluster id → slot
+        self.changed: set[int] = set()  # slots touched since the last merge: only they can have news
+        self.memory = Memory(config.remember_posts, config.remember_members, config.remember_ids)
+        self.vocabulary = Vocabulary(config.half_life_s)
+        self.counters = Counters()
+        self.clock = self.started = -math.inf  # stream time, epoch seconds
+        self.stream = Rates(at=-math.inf)  # of all posts: what a new cluster's slow rate starts from
+
+    def forward(self, rates: Rates) -> Rates:
+        if rates.at != self.clock:
+            config = self.config
+            rates.forward(self.clock, config.half_life_s, config.burst_fast_s, config.burst_slow_s)
+        return rates
+
+    def place(self, posts: Sequence[Post], vectors: np.ndarray, queries: Mapping[str, tuple[str, ...]]) -> None:
+        """Put posts into clusters, in order. vectors: (n, d) unit; queries: post id → queries it matched."""
+        terms = [terms_of(post.text[:MAX_TEXT]) for post in posts]
+        rows, packed = self.lexicon.rows(vectors, terms)
+        for post, words, slot, vector in zip(posts, terms, self.kernel.place(rows), packed, strict=True):
+            member = member_of(post, queries.get(post.id, ()), vector)
+            self.clock = max(self.clock, member.at)
+            self.counters.posts += 1
+            if slot == len(self.clusters):
+                self._found(post, member.at)
+            self._join(slot, member, words, post.author)
+
+    def _found(self, post: Post, at: float) -> None:
+        """Open a cluster. Its slow rate starts at the stream's mean per cluster, so that one post is no burst."""
+        attempt, config = 0, self.config
+        while (name := cluster_id(post, attempt, config.salt)) in self.slots or self.memory.is_taken(name):
+            attempt += 1
+        share_seen = -math.expm1(-max(self.clock - self.started, config.burst_fast_s) / config.burst_slow_s)
+        rates = Rates(at=self.clock, slow=self.forward(self.stream).slow / share_seen / max(len(self.slots), 1))
+        self.slots[name] = len(self.clusters)
+        self.clusters.append(Cluster(name, rates, at, at, self.counters.posts, self.clock))
+        self.counters.founded += 1
+
+    def _join(self, slot: int, member: Member, terms: list[str], author: str | None) -> None:
+        cluster, config = self.clusters[slot], self.config
+        age = self.clock - member.at
+        weight, fast, slow = 1.0, 1.0, 1.0
+        if age > 0:
+            weight = 2.0 ** (-age / config.half_life_s)
+            fast, slow = math.exp(-age / config.burst_fast_s), math.exp(-age / config.burst_slow_s)
+        heard = author is None or cluster.is_new_author(author)
+        for rates, counts in ((cluster.rates, heard), (self.stream, True)):
+            self.forward(rates).weight += weight
+            if counts:
+                rates.fast += fast
+                rates.slow += slow
+        cluster.count(member)
+        cluster.touched_post, cluster.touched_s = self.counters.posts, self.clock
+        if self.vocabulary.due(self.clock):
+            self.vocabulary.rescale(self.clock, [c.terms for c in self.clusters if c])
+        self.vocabulary.add(terms, self.vocabulary.scale(member.at), cluster.terms)
+        cluster.keep_example(member, config.examples_kept)
+        self.memory.remember(member, cluster.id)
+        self.changed.add(slot)
+
+    def slot_of(self, post_id: str) -> int | None:
+        """The live cluster a post, or the original of a repeat, is in."""
+        placed = self.memory.cluster_of(post_id)
+        return None if placed is None else self.slots.get(placed)
+
+    def repeat(self, repeat: Repeat) -> None:
+        """Count a repeat with its original's cluster; it has no vector of its own. The same repeat counts once."""
+        if repeat.id in self.memory.repeats:
+            return
+        self.counters.repeats += 1
+        slot = self.slot_of(repeat.of)
+        if slot is None:
+            self.counters.unplaced += 1
+            return
+        self.memory.repeat(repeat.id, repeat.of)
+        cluster = self.clusters[slot]
+        self.forward(cluster.rates).add(Rates(self.clock, 1.0, 1.0, 1.0))
+        cluster.posts += 1
+        cluster.touched_post, cluster.touched_s = self.counters.posts, self.clock
+        self.changed.add(slot)
+
+    def unrepeat(self, repeat_id: str) -> bool:
+        """Take a repeat back. Returns False if it is not known as one."""
+        slot = self.slot_of(repeat_id)
+        if self.memory.repeats.pop(repeat_id, None) is None:
+            return False
+        if slot is not None:
+            self.clusters[slot].posts -= 1
+            self.changed.add(slot)
+        return True
+
+    def leave(self, post_id: str) -> tuple[Cluster, bool, bool] | None:
+        """Take a placed post out of its cluster: vector, count, weight, words, examples.
+
+        Returns the cluster, whether it lives on, and whether the post was one of its examples; None if the cluster
+        had ended before.
+        """
+        slot = self.slot_of(post_id)
+        member = self.memory.forget(post_id)
+        if slot is None:
+            return None
+        cluster = self.clusters[slot]
+        example = next((m for m in cluster.examples if m.post_id == post_id), None)
+        member = member or example
+        cluster.posts -= 1
+        if member is not None:
+            gone = 2.0 ** (-(self.clock - member.at) / self.config.half_life_s)
+            rates = self.forward(cluster.rates)
+            rates.weight = max(rates.weight - gone, 0.0)
+            self.vocabulary.remove(terms_of(member.text), self.vocabulary.scale(member.at), cluster.terms)
+            cluster.forget(member)
+        self.changed.add(slot)
+        row = self.lexicon.unpack([member.vector])[0] if member is not None and member.vector else None
+        lives = self.kernel.take(slot, row)
+        if not lives:
+            self.close(slot)
+        return cluster, lives, example is not None
+
+    def merge(self, full: bool = True) -> list[Cluster]:
+        """Join all clusters that are near enough. Returns those that went into another, in order."""
+        gone = []
+        for winner, loser in self.kernel.merge(full):
+            mine, other = self.clusters[winner], self.clusters[loser]
+            self.forward(mine.rates)
+            self.forward(other.rates)
+            mine.absorb(other, self.config.examples_kept)
+            self.memory.redirect(other.id, mine.id)
+            self._vacate(loser)
+            self.changed.add(winner)
+            self.counters.merged += 1
+            gone.append(other)
+        return gone
+
+    def expire(self) -> list[Cluster]:
+        """Close clusters that got nothing for long enough, then the stalest beyond `max_clusters`. Returns them.
+
+        Posts of a file without times all share one: while the clock stands at its start, posts alone are counted.
+        """
+        config, ended, timed = self.config, [], self.clock > self.started
+        many, single = (config.ttl_posts, config.ttl_s), (config.ttl_single_posts, config.ttl_single_s)
+        for slot, cluster in enumerate(self.clusters):
+            if cluster is not None:
+                posts, seconds = many if cluster.posts > 1 else single
+                quiet = not timed or self.clock - cluster.touched_s >= seconds
+                if quiet and self.counters.posts - cluster.touched_post > posts:
+                    ended.append(self.close(slot))
+        if (excess := len(self.slots) - config.max_clusters) > 0:
+            order = sorted((c.version > 0, c.posts > 1, c.touched_post, s) for s, c in enumerate(self.clusters) if c)
+            ended += [self.close(slot) for *_, slot in order[:excess]]
+            self.counters.evicted += excess
+        return ended
+
+    def close(self, slot: int) -> Cluster:
+        cluster = self.clusters[slot]
+        self.memory.retire(cluster.id)
+        self.kernel.drop(slot)
+        self._vacate(slot)
+        self.counters.expired += 1
+        return cluster
+
+    def _vacate(self, slot: int) -> None:
+        del self.slots[self.clusters[slot].id]
+        self.clusters[slot] = None
+        self.changed.discard(slot)
+
+    def compact(self) -> None:
+        """Close the gaps that ended clusters left. Changes no result."""
+        moved = {old: new for new, old in enumerate(self.kernel.compact())}
+        self.clusters = [c for c in self.clusters if c is not None]
+        self.changed = {moved[slot] for slot in self.changed}
+        self.slots = {c.id: slot for slot, c in enumerate(self.clusters)}
+
+    def rebase(self, config: ClusterConfig, dim: int, vectors: np.ndarray) -> None:
+        """Give every cluster new vectors. vectors: (n, dim) unit, of all examples in cluster order.
+
+        Nothing counts as changed: a new encoder alone joins no clusters, they are compared again as posts touch them.
+        """
+        self.compact()
+        before, counts = self.lexicon, self.kernel.counts[: len(self.clusters)].copy()
+        self.config, self.lexicon = config, Lexicon(dim, config.lexical)
+        self.lexicon.seen, self.lexicon.table = before.seen, before.table
+        self.kernel = Kernel(self.lexicon.width, config.t_attach, config.t_merge)
+        examples = [member for cluster in self.clusters for member in cluster.examples]
+        packed = self.lexicon.repack(vectors, [member.vector for member in examples], before)
+        rows, moved = self.lexicon.unpack(packed), [m.with_vector(v) for m, v in zip(examples, packed, strict=True)]
+        sums, start = np.zeros((len(counts), self.lexicon.width)), 0
+        for slot, cluster in enumerate(self.clusters):
+            end = start + len(cluster.examples)
+            cluster.examples = moved[start:end]
+            if end > start:
+                sums[slot] = np.rint(counts[slot] * rows[start:end].mean(axis=0) * GRID) / GRID
+            start = end
+        members, by_id = self.memory.members, {member.post_id: member for member in moved}
+        for post_id, member in members.items():
+            members[post_id] = by_id.get(post_id) or member.with_vector(b"")
+        self.kernel.load(sums, counts, set(), set())

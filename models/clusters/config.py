@@ -1,0 +1,58 @@
+"""The clusterer's settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from models.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class ClusterConfig:
+    """How clusters form, live, speak and are remembered. Thresholds belong to an encoder: measure them for yours."""
+
+    lexical: float = 0.6  # share of the words in a similarity; 0 = meaning alone
+    t_attach: float = 0.27  # mean similarity to join
+    t_merge: float = 0.19  # average similarity to merge; below t_attach: two averages are safer than one post
+    merge_every_posts: int = 500  # 250 to 1,000 give the same B³; 50 costs .015: too little evidence per merge
+    merge_every_s: float = 1_800.0  # on a slow stream: after this much stream time and at least
+    merge_least_posts: int = 100  # so many posts
+    settle_every_posts: int = 50  # between merges, join what is nearer than t_attach and announce: arrival ids gain
+    settle_every_s: float = 10.0  # .08 B³ F1 and final ones lose nothing; or after this much stream time
+    ttl_posts: int = 4_000  # a cluster ends when it got nothing for this many posts and this long:
+    ttl_s: float = 6 * 3600.0  # posts alone end it within seconds on a fast stream, time alone never on a still one
+    ttl_single_posts: int = 1_000  # the same for a single post: most never get a second (250 to 4,000: same B³)
+    ttl_single_s: float = 600.0
+    max_clusters: int = 8_192  # the cost of a post follows the live clusters: beyond this the stalest singles go
+    half_life_s: float = 6 * 3600.0  # of weights and of label terms
+    announce_at: int = 3  # posts, repeats included, counted after a merge: ids given at arrival are often short-lived
+    examples_kept: int = 12  # a uniform sample of posts: the medoid is chosen from it, an encoder swap re-reads it
+    examples_shown: int = 3  # beside the medoid
+    label_terms: int = 4
+    burst_fast_s: float = 600.0  # the two rates a burst compares
+    burst_slow_s: float = 6 * 3600.0
+    burst_levels: tuple[float, ...] = (3.0, 6.0, 12.0)  # deviations; passing one, either way, is worth an event
+    quiet_s: float = 120.0  # least stream time between two burst or label events of one cluster
+    remember_posts: int = 100_000  # post → cluster; repeats and deletions of older posts are counted as unplaced
+    remember_members: int = 5_000  # posts kept whole, to take a deleted one out exactly: most of a snapshot's bytes
+    remember_ids: int = 100_000  # redirects, and expired ids
+    salt: str = ""  # ids of two deployments over the same posts differ if their salts do
+
+    def __post_init__(self) -> None:
+        for name in ("t_attach", "t_merge"):
+            if not 0.0 < getattr(self, name) < 1.0:
+                raise ConfigError(f"{name} is {getattr(self, name)}: a mean cosine between 0 and 1, exclusive")
+        if not 0.0 <= self.lexical < 1.0:
+            raise ConfigError(f"lexical is {self.lexical}: a share between 0 and 1, below 1")
+        if self.t_merge > self.t_attach:
+            raise ConfigError(f"t_merge {self.t_merge} is above t_attach {self.t_attach}: it must not be")
+        for name in (
+            "merge_every_posts", "merge_every_s", "settle_every_posts", "settle_every_s",
+            "half_life_s", "burst_fast_s", "burst_slow_s", "max_clusters",
+            "announce_at", "examples_kept", "label_terms", "remember_posts", "remember_members", "remember_ids",
+        ):  # fmt: skip
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"{name} is {getattr(self, name)}: must be above 0")
+        for name in ("ttl_posts", "ttl_s", "ttl_single_posts", "ttl_single_s", "quiet_s", "merge_least_posts"):
+            if not getattr(self, name) >= 0:
+                raise ConfigError(f"{name} is {getattr(self, name)}: must not be negative")

@@ -1,0 +1,137 @@
+"""What a cluster is about, in a few words of its own: decayed term counts, weighed by c-TF-IDF.
+
+    weight(term, cluster) = count in the cluster · log(1 + A / count in the stream)      A = terms per live cluster
+
+Source: Grootendorst 2022, BERTopic, https://arxiv.org/abs/2203.05794, section 3.3. We differ: counts decay, and the
+stream's counts stand in for the sum over clusters, so that closing a cluster needs no subtraction.
+
+Terms are words; in scripts written without spaces (Han, Kana, Thai, Lao, Khmer, Burmese, Tibetan) pairs of adjacent
+characters, since finding their words needs a dictionary each. Stop words need no lists: they are everywhere, so
+c-TF-IDF sinks them; one- and two-letter words of alphabets are left out at once.
+
+Decay is *forward* (Cormode et al. 2009, https://doi.org/10.1109/ICDE.2009.65): a newer post adds 2**(age of the
+reference / half-life) instead of every older count being shrunk. Counts compare as they are.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+
+CLUSTER_TERMS = 100  # kept per cluster, pruned at twice that: a label needs four, and snapshots hold them all
+STREAM_TERMS = 50_000  # kept for the whole stream, pruned at twice that
+RESCALE_AT = 200.0  # half-lives between the reference and now; float64 overflows at 1,024
+
+NO_SPACES = "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+# \w leaves out combining vowel signs, so it would cut Hindi, Bengali or Arabic words in pieces: name them.
+MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u200c\u200d"
+_SKIP = re.compile(r"https?://\S+|www\.\S+|\S+@\S+|@\w+|&\w+;")
+_TERM = re.compile(rf"[{NO_SPACES}]+|(?:(?![{NO_SPACES}])[\w{MARKS}])+")
+_ASCII_TERM = re.compile(r"\w{3,}", re.ASCII)
+_DENSE = re.compile(rf"[{NO_SPACES}]")
+_TOKENS = {"httpurl", "user", "mention", "rt"}  # what cleaning leaves of links, mentions and reposts
+
+
+def terms_of(text: str) -> list[str]:
+    """The terms of one text, folded to lower case, in order, repeats kept. Any string in, never raises."""
+    text, found = text.casefold(), []
+    if "@" in text or "/" in text or "&" in text or "www" in text:
+        text = _SKIP.sub(" ", text)
+    if text.isascii():  # most posts: the same terms, in a third of the time
+        return [run for run in _ASCII_TERM.findall(text) if not run.isdigit() and run not in _TOKENS]
+    for run in _TERM.findall(text):
+        if run[0] >= "\u0e00" and _DENSE.match(run):
+            found += [run[i : i + 2] for i in range(len(run) - 1)]
+        elif len(run) > 2 and not run.isdigit() and run not in _TOKENS:
+            found.append(run)
+    return found
+
+
+def prune(counts: dict[str, float], keep: int) -> None:
+    """Keep the `keep` largest counts once there are twice as many; equal counts by spelling, so that replay agrees."""
+    if len(counts) > 2 * keep:
+        kept = heapq.nsmallest(keep, counts.items(), key=lambda item: (-item[1], item[0]))
+        counts.clear()
+        counts.update(kept)
+
+
+def label_of(counts: dict[str, float], stream: dict[str, float], mean: float, size: int) -> list[str]:
+    """The `size` heaviest terms by c-TF-IDF, heaviest first; pairs of characters never share a character.
+
+    counts: the cluster's; stream: the stream's; mean: the A above.
+    """
+    weights = {t: n * math.log1p(mean / max(stream.get(t, n), n)) for t, n in counts.items() if n > 0}
+    chosen: list[str] = []
+    for term in sorted(weights, key=lambda t: (-weights[t], t)):
+        dense = _DENSE.match(term) is not None
+        if dense and any(set(term) & set(other) for other in chosen if _DENSE.match(other)):
+            continue  # 地震, 震发, 发生 are one word's shadow
+        if not dense and any(term in other or other in term for other in chosen):
+            continue  # flood, floods
+        chosen.append(term)
+        if len(chosen) == size:
+            break
+    return chosen
+
+
+class Vocabulary:
+    """The stream's own decayed term counts, and the reference that all counts share."""
+
+    def __init__(self, half_life_s: float) -> None:
+        self.half_life_s = half_life_s
+        self.since_s: float | None = None  # the reference: a post of this moment counts 1
+        self.counts: dict[str, float] = {}
+        self.total = 0.0  # sum of the counts
+
+    def label(self, counts: dict[str, float], clusters: int, size: int) -> str:
+        """Name a cluster among this many live ones."""
+        return " ".join(label_of(counts, self.counts, self.total / max(clusters, 1), size))
+
+    def scale(self, at_s: float) -> float:
+        """What one post of this moment counts."""
+        if at_s == self.since_s:
+            return 1.0
+        if self.since_s is None:
+            self.since_s = at_s
+        return 2.0 ** max((at_s - self.since_s) / self.half_life_s, -1000.0)
+
+    def due(self, at_s: float) -> bool:
+        """Must the reference move before a post of this moment can be counted?"""
+        return self.since_s is not None and at_s - self.since_s > RESCALE_AT * self.half_life_s
+
+    def rescale(self, at_s: float, clusters: list[dict[str, float]]) -> None:
+        """Move the reference to `at_s`, here and in every cluster; counts that decayed to nothing leave."""
+        factor = 2.0 ** max((self.since_s - at_s) / self.half_life_s, -1000.0)
+        self.since_s = at_s
+        for counts in (self.counts, *clusters):
+            kept = {t: n * factor for t, n in counts.items() if n * factor > 1e-9}
+            counts.clear()
+            counts.update(kept)
+        self.total = sum(self.counts.values())
+
+    def add(self, terms: list[str], amount: float, counts: dict[str, float]) -> None:
+        """Count one post's terms for its cluster and for the stream."""
+        stream = self.counts
+        count_here, count_all = counts.get, stream.get
+        for term in terms:
+            counts[term] = count_here(term, 0.0) + amount
+            stream[term] = count_all(term, 0.0) + amount
+        self.total += amount * len(terms)
+        if len(counts) > 2 * CLUSTER_TERMS:
+            prune(counts, CLUSTER_TERMS)
+        if len(stream) > 2 * STREAM_TERMS:
+            prune(stream, STREAM_TERMS)
+            self.total = sum(stream.values())
+
+    def remove(self, terms: list[str], amount: float, counts: dict[str, float]) -> None:
+        """Take one post's terms back, and every term that is then gone."""
+        self.total = max(self.total - amount * len(terms), 0.0)
+        for ledger in (counts, self.counts):
+            for term in terms:
+                if term in ledger:
+                    left = ledger[term] - amount
+                    if left > 1e-9 * amount:
+                        ledger[term] = left
+                    else:
+                        del ledger[term]

@@ -1,0 +1,82 @@
+"""What the clusterer remembers about single posts and about ids that are gone. Every map is bounded, oldest out."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b32encode
+from collections import OrderedDict
+from typing import TypeVar
+
+from models.clusters.cluster import Member
+from models.records import Post
+
+ID_CHARS = 12  # 60 bits: among a million clusters two meet by chance with probability 4e-7, and then one is re-hashed
+
+V = TypeVar("V")
+
+
+def put(bounded: OrderedDict[str, V], key: str, value: V, keep: int) -> None:
+    """Store as the newest entry and drop the oldest beyond `keep`."""
+    if key in bounded:
+        del bounded[key]
+    bounded[key] = value
+    while len(bounded) > keep:
+        bounded.popitem(last=False)
+
+
+def cluster_id(post: Post, attempt: int, salt: str) -> str:
+    """The id of a cluster this post founds: a hash, so that replay and redelivery give the same one.
+
+    An edited post may found a second cluster; the moment of the edit keeps their ids apart.
+    """
+    founded = post.id if post.kind == "create" else f"{post.id}\n{post.seen_at!r}"
+    key = f"{founded}\n{attempt}" if attempt else founded
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8, key=salt.encode()).digest()
+    return "c" + b32encode(digest).decode().lower()[:ID_CHARS]
+
+
+class Memory:
+    """Post → cluster, repeat → original, cluster → the one it went into."""
+
+    def __init__(self, posts: int, members: int, ids: int) -> None:
+        self.keep_posts, self.keep_members, self.keep_ids = posts, members, ids
+        self.placed: OrderedDict[str, str] = OrderedDict()  # post id → cluster id at arrival
+        self.members: OrderedDict[str, Member] = OrderedDict()  # the newest of them, whole
+        self.repeats: OrderedDict[str, str] = OrderedDict()  # repeat id → original's post id
+        self.redirects: OrderedDict[str, str] = OrderedDict()  # merged away → into
+        self.retired: OrderedDict[str, None] = OrderedDict()  # expired: kept so that no id is given twice
+
+    def remember(self, member: Member, cluster: str) -> None:
+        put(self.placed, member.post_id, cluster, self.keep_posts)
+        put(self.members, member.post_id, member, self.keep_members)
+
+    def forget(self, post_id: str) -> Member | None:
+        """Drop a post; returns it if it was still remembered whole."""
+        self.placed.pop(post_id, None)
+        return self.members.pop(post_id, None)
+
+    def repeat(self, repeat_id: str, of: str) -> None:
+        put(self.repeats, repeat_id, of, self.keep_posts)
+
+    def cluster_of(self, post_id: str) -> str | None:
+        """Where a post, or the original of a repeat, is now."""
+        placed = self.placed.get(self.repeats.get(post_id, post_id))
+        return None if placed is None else self.find(placed)
+
+    def find(self, cluster: str) -> str:
+        """Follow redirects to the cluster that lives on; an id that was never merged is its own answer."""
+        root = cluster
+        while root in self.redirects:
+            root = self.redirects[root]
+        while cluster != root:  # path compression: the next look-up is one step
+            self.redirects[cluster], cluster = root, self.redirects[cluster]
+        return root
+
+    def redirect(self, gone: str, into: str) -> None:
+        put(self.redirects, gone, into, self.keep_ids)
+
+    def retire(self, gone: str) -> None:
+        put(self.retired, gone, None, self.keep_ids)
+
+    def is_taken(self, cluster: str) -> bool:
+        return cluster in self.redirects or cluster in self.retired

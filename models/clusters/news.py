@@ -1,0 +1,109 @@
+"""Turns changes of clusters into events: which are worth telling, and what they say."""
+
+from __future__ import annotations
+
+from models.clusters.book import Book
+from models.clusters.cluster import Cluster
+from models.records import ClusterEvent, Example
+
+RELABEL_GROWTH = 1.25  # look for a better label after this much growth: making one costs about 0.1 ms
+
+
+def next_step(posts: int) -> int:
+    """The next size worth telling: 5, 10, 20, 50, 100, 200, …"""
+    unit = 1
+    while True:
+        for step in (unit, 2 * unit, 5 * unit):
+            if step > max(posts, 3):
+                return step
+        unit *= 10
+
+
+class NewsDesk:
+    """Writes the events of one book; versions count up per cluster."""
+
+    def __init__(self, book: Book, encoder_version: str) -> None:
+        self.book, self.encoder_version = book, encoder_version
+
+    def changed(self, slots: list[int], heirs: set[str]) -> list[ClusterEvent]:
+        """News of clusters that were touched. heirs: ids that took in an announced cluster, which must be told."""
+        events = []
+        config, now = self.book.config, self.book.clock
+        for cluster in (self.book.clusters[slot] for slot in slots):
+            if not cluster.version:
+                if cluster.posts >= config.announce_at or cluster.id in heirs:
+                    events.append(self.tell("new", cluster))
+            elif cluster.posts >= cluster.step:
+                events.append(self.tell("grow", cluster))
+            elif now - cluster.event_s >= config.quiet_s:
+                if self._level(cluster) != cluster.burst_level:
+                    events.append(self.tell("grow", cluster))
+                elif cluster.posts >= RELABEL_GROWTH * cluster.label_posts and self._drifted(cluster):
+                    events.append(self.tell("relabel", cluster))
+        return events
+
+    def calmed(self) -> list[ClusterEvent]:
+        """Bursts that ended in clusters nobody touched."""
+        book = self.book
+        return [
+            self.tell("grow", c)
+            for slot, c in enumerate(book.clusters)
+            if c is not None and c.burst_level and slot not in book.changed
+            and book.clock - c.event_s >= book.config.quiet_s and self._level(c) < c.burst_level
+        ]  # fmt: skip
+
+    def redacted(self, cluster: Cluster) -> list[ClusterEvent]:
+        """An example was deleted or edited: say at once what may still be shown."""
+        return [self.tell("relabel", cluster)] if cluster.version else []
+
+    def merged(self, cluster: Cluster, into: str) -> ClusterEvent:
+        return self._event("merge", cluster, into=into)
+
+    def expired(self, cluster: Cluster) -> ClusterEvent:
+        return self._event("expire", cluster)
+
+    def tell(self, kind: str, cluster: Cluster) -> ClusterEvent:
+        """Describe a live cluster afresh: label, medoid, examples, burst."""
+        config = self.book.config
+        cluster.label, cluster.label_posts = self._label(cluster), cluster.posts
+        cluster.burst_level, cluster.step = self._level(cluster), next_step(cluster.posts)
+        shown = self._nearest(cluster, 1 + config.examples_shown)
+        return self._event(kind, cluster, medoid=shown[0] if shown else None, examples=shown[1:])
+
+    def _event(self, kind: str, cluster: Cluster, **more: object) -> ClusterEvent:
+        rates, config = self.book.forward(cluster.rates), self.book.config
+        cluster.version += 1
+        cluster.event_s = self.book.clock
+        return ClusterEvent(
+            event=kind, cluster_id=cluster.id, version=cluster.version, posts=cluster.posts,
+            weight=round(rates.weight, 3), first_at=cluster.first_at, last_at=cluster.last_at, label=cluster.label,
+            encoder_version=self.encoder_version,
+            burst=round(rates.burst(config.burst_fast_s, config.burst_slow_s), 2),
+            categories=dict(cluster.categories), languages=dict(cluster.languages), sources=dict(cluster.sources),
+            **more,
+        )  # fmt: skip
+
+    def _label(self, cluster: Cluster) -> str:
+        book = self.book
+        return book.vocabulary.label(cluster.terms, len(book.slots), book.config.label_terms)
+
+    def _drifted(self, cluster: Cluster) -> bool:
+        """Would a label made now share less than half its words with the one shown?"""
+        old, new = set(cluster.label.split()), set(self._label(cluster).split())
+        cluster.label_posts = cluster.posts
+        return 2 * len(old & new) < max(len(new), 1)
+
+    def _level(self, cluster: Cluster) -> int:
+        config = self.book.config
+        z = self.book.forward(cluster.rates).burst(config.burst_fast_s, config.burst_slow_s)
+        return sum(z >= level for level in config.burst_levels)
+
+    def _nearest(self, cluster: Cluster, size: int) -> list[Example]:
+        """Examples nearest to the mean, nearest (the medoid) first, one per text."""
+        book = self.book
+        mean = book.kernel.mean(book.slots[cluster.id])
+        known = [m for m in cluster.examples if m.vector]
+        near = book.lexicon.unpack([m.vector for m in known]) @ mean
+        order = sorted(zip(near, known, strict=True), key=lambda pair: (-pair[0], pair[1].rank, pair[1].post_id))
+        texts = {m.text: Example(m.post_id, m.text, m.lang) for _, m in reversed(order)}  # the nearest of equals wins
+        return list(reversed(texts.values()))[:size]

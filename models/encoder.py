@@ -1,0 +1,57 @@
+"""What an encoder is, and how to get one.
+
+    encoder = load_encoder()                                # the bundled multilingual one: numpy only, offline
+    encoder = load_encoder("path/to/bundle")                # a published version
+    encoder = load_encoder("crisistransformers/CT-XLMR-SE") # any sentence-transformers model; needs the extra [torch]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from models.bundle import MANIFEST, read_bundle
+from models.errors import EncoderError
+from models.static import StaticEncoder
+from models.text import Cleaning
+
+BUNDLED = Path(__file__).parent / "data" / "encoder"
+
+
+class Encoder(Protocol):
+    """Text in, unit vectors out. Vectors of two versions must never be compared."""
+
+    version: str
+    dim: int
+    cleaning: Cleaning
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """(n, dim) float32, C-contiguous, unit rows in input order; each row depends on its own text alone.
+
+        Cleans the texts itself, by `cleaning`. A text with nothing in it gives a fixed unit vector, never NaN.
+        Blocking: call it in a worker thread, never on the event loop.
+        """
+        ...
+
+
+def load_encoder(ref: str | Path | None = None) -> Encoder:
+    """The bundled encoder (None), a bundle directory, or a transformers directory or hub id (extra [torch]).
+
+    Raises BundleError if a bundle is refused, EncoderError if there is nothing usable at `ref`.
+    """
+    path = BUNDLED if ref is None else Path(ref)
+    if ref is None or (path / MANIFEST).exists():
+        bundle = read_bundle(path)
+        if bundle.manifest.backend == "static":
+            return StaticEncoder(bundle)
+        raise EncoderError(f"{path} needs the back-end {bundle.manifest.backend!r}, which this version does not have")
+    if path.is_dir() and not (path / "config.json").exists():
+        raise EncoderError(f"{path} holds neither {MANIFEST} (a bundle) nor config.json (a transformers model)")
+    try:
+        from models.transformer import TransformerEncoder
+    except ImportError as error:
+        raise EncoderError(f"{ref!r} is a transformers model: install crisis-streams[torch] ({error})") from error
+    return TransformerEncoder(str(ref))

@@ -1,0 +1,114 @@
+"""Standing need/offer queries: sentences people in trouble (or helping) write, by category and language.
+
+A query's version is a hash of what it asks, so an edited query is a new version and its alerts are new alerts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from models.errors import QueryError
+from models.records import Kind
+
+IASC_CLUSTERS = (
+    "CCCM", "Early Recovery", "Education", "Emergency Telecommunications", "Food Security", "Health", "Logistics",
+    "Nutrition", "Protection", "Shelter", "WASH",
+)  # fmt: skip
+
+
+class Query(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One standing question. `sentences` maps a language code to what people write there."""
+
+    id: str  # "need.water": kind, dot, category
+    kind: Kind
+    category: str
+    label: str
+    sentences: dict[str, list[str]]
+    iasc: str = "CCCM"
+    hxl: str = ""
+    threshold: float | None = None  # set by a person; overrides the calibrated one
+
+    @property
+    def version(self) -> str:
+        """8 hex digits of a hash over id and sentences: what is asked, not how it is labelled."""
+        return blake2b(msgspec.msgpack.encode([self.id, sorted(self.sentences.items())]), digest_size=4).hexdigest()
+
+    def texts(self) -> list[tuple[str, str]]:
+        """(language, sentence) of every sentence, in file order."""
+        return [(lang, text) for lang, texts in self.sentences.items() for text in texts]
+
+
+def check_query(query: Query) -> Query:
+    """Return the query, or raise QueryError saying what to change."""
+    if query.id != f"{query.kind}.{query.category}":
+        raise QueryError(f"query id {query.id!r} must read {query.kind}.{query.category}")
+    if not query.category.replace("_", "").isalnum() or not query.category.isascii():
+        raise QueryError(f"category {query.category!r}: use ASCII letters, digits and _")
+    if not any(text.strip() for _, text in query.texts()):
+        raise QueryError(f"query {query.id} has no sentence: give at least one, as people would post it")
+    if query.iasc not in IASC_CLUSTERS:
+        raise QueryError(f"query {query.id}: {query.iasc!r} is no IASC cluster; known: {', '.join(IASC_CLUSTERS)}")
+    return query
+
+
+class _Pack(Struct, frozen=True, forbid_unknown_fields=True):
+    """One YAML file: a category with its need and its offer."""
+
+    category: str
+    label: str
+    iasc: str
+    hxl: dict[str, str]
+    need: dict[str, list[str]] = {}
+    offer: dict[str, list[str]] = {}
+
+
+def read_pack(text: str | bytes, name: str = "pack") -> list[Query]:
+    """The queries of one YAML pack. Raises QueryError naming the file and the field."""
+    try:
+        pack = msgspec.yaml.decode(text, type=_Pack)
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        raise QueryError(f"{name}: {error}") from error
+    return [
+        check_query(
+            Query(
+                id=f"{kind}.{pack.category}", kind=kind, category=pack.category, label=pack.label,
+                sentences=sentences, iasc=pack.iasc, hxl=pack.hxl.get(kind, ""),
+            )
+        )
+        for kind, sentences in (("need", pack.need), ("offer", pack.offer))
+        if sentences
+    ]  # fmt: skip
+
+
+def _yaml_files(folder: Path | None) -> Iterable[Traversable]:
+    root = files("models") / "data" / "queries" if folder is None else folder
+    return sorted((f for f in root.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
+
+
+def load_queries(folder: Path | None = None) -> list[Query]:
+    """Every query of a folder of packs (default: the bundled ones), ordered by id."""
+    found = [q for f in _yaml_files(folder) for q in read_pack(f.read_bytes(), f.name)]
+    if not found:
+        raise QueryError(f"no query pack (*.yaml) in {folder}")
+    twice = {q.id for q in found if sum(o.id == q.id for o in found) > 1}
+    if twice:
+        raise QueryError(f"queries defined twice: {', '.join(sorted(twice))}")
+    return sorted(found, key=lambda q: q.id)
+
+
+def background_texts() -> list[str]:
+    """Bundled everyday and news texts in many languages that ask and offer nothing: what scores are contrasted with."""
+    raw = msgspec.yaml.decode((files("models") / "data" / "background.yaml").read_bytes())
+    return list(_flatten(raw["background"]))
+
+
+def _flatten(by_lang: dict[str, list[str]]) -> Iterator[str]:
+    for texts in by_lang.values():
+        yield from texts

@@ -1,0 +1,191 @@
+"""The records that move between stages: one place, one wire format (msgspec).
+
+A *frame* is one Kafka record holding 1..n posts. Inner frames are msgpack and every one carries its `origin`: the
+place in `posts.raw` it came from. Stages keep the partition, so frames of one raw partition stay in order all the
+way, and "have I applied this origin already?" is one comparison. That is what makes redelivery harmless.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+Kind = Literal["need", "offer"]
+Level = Literal["alert", "suggestion"]
+
+
+class Geo(Struct, frozen=True):
+    """A WGS 84 point, degrees."""
+
+    lat: float
+    lon: float
+
+
+class Post(Struct, frozen=True, omit_defaults=True):
+    """One accepted message. `text` is repaired and masked (phone numbers, e-mails) but not yet cleaned for an encoder."""
+
+    id: str
+    text: str
+    created_at: float  # epoch seconds, UTC; seen_at where the platform gave none
+    seen_at: float  # epoch seconds, UTC, when it entered posts.raw
+    lang: str = "und"
+    source: str = "unknown"
+    author: str | None = None  # a keyed hash, never the handle
+    url: str | None = None
+    reply_to: str | None = None
+    repost_of: str | None = None
+    geo: Geo | None = None
+    kind: Literal["create", "update"] = "create"
+    fingerprint: str = ""  # keyed hash of the text as sent (before masking): equal means an exact repeat
+
+
+class Repeat(Struct, frozen=True):
+    """A post folded into one seen before: a repost or an exact duplicate. Counted with `of`, not matched again."""
+
+    id: str
+    of: str
+    seen_at: float
+
+
+class Deletion(Struct, frozen=True):
+    """The platform says the post is gone; its alerts are withdrawn."""
+
+    id: str
+    seen_at: float
+
+
+class Origin(Struct, frozen=True, order=True, array_like=True):
+    """Where in posts.raw a frame came from. `part` counts the pieces of a frame that had to be split."""
+
+    partition: int
+    offset: int
+    part: int = 0
+
+
+class Frame(Struct, frozen=True, omit_defaults=True):
+    """posts.clean: what normalise made of one raw frame."""
+
+    origin: Origin
+    posts: list[Post]
+    repeats: list[Repeat] = []
+    deletions: list[Deletion] = []
+
+
+class EmbeddedFrame(Frame, frozen=True, omit_defaults=True, kw_only=True):
+    """posts.embedded: the frame plus one contiguous float16 block (n posts × dim, C order, little endian)."""
+
+    encoder_version: str
+    dim: int
+    vectors: bytes
+
+
+class Match(Struct, frozen=True, omit_defaults=True):
+    """post × query with score ≥ threshold. `score` is the contrasted cosine in [-1, 1], higher is closer."""
+
+    post_id: str
+    query_id: str
+    query_version: str
+    level: Level
+    score: float
+    threshold: float
+    probability: float | None = None  # calibrated precision at this score, where labels allowed it
+    nearest: str = ""  # the query sentence closest to the post, and its language: why it matched
+    nearest_lang: str = ""
+    nearest_cosine: float = 0.0
+
+
+class MatchedFrame(EmbeddedFrame, frozen=True, omit_defaults=True, kw_only=True):
+    """posts.matched: the embedded frame plus its matches; one partition, read by the one clusterer."""
+
+    matches: list[Match] = []
+
+
+class Reject(Struct, frozen=True):
+    """A record refused, with its reason and its original bytes (base64 in JSON)."""
+
+    reason: str
+    detail: str
+    stage: str
+    origin: Origin
+    line: int  # 0-based line inside the raw frame
+    seen_at: float
+    raw: bytes
+
+
+class AlertPost(Struct, frozen=True, omit_defaults=True):
+    """What an alert shows of its post. Times are RFC 3339 UTC."""
+
+    id: str
+    text: str
+    lang: str
+    created_at: str
+    source: str
+    url: str | None = None
+    geo: Geo | None = None
+
+
+class Evidence(Struct, frozen=True):
+    """Why it matched: the query sentence nearest to the post, its language and its plain cosine."""
+
+    nearest: str
+    nearest_lang: str
+    nearest_cosine: float
+
+
+class Alert(Struct, frozen=True, omit_defaults=True):
+    """What a person is shown. Same `alert_id`, higher `revision` = an update of the same alert.
+
+    `revision` is the millisecond its cause entered posts.raw, so a redelivered frame makes the very same alert.
+    """
+
+    alert_id: str
+    revision: int
+    status: Literal["active", "withdrawn"]
+    level: Level
+    kind: Kind
+    query_id: str
+    query_version: str
+    category: str
+    label: str
+    iasc: str
+    hxl: str
+    post: AlertPost
+    score: float
+    threshold: float
+    encoder_version: str
+    evidence: Evidence
+    seen_at: str  # when its cause entered posts.raw, RFC 3339 UTC
+    probability: float | None = None
+    cluster_id: str | None = None
+    withdrawn_because: str | None = None  # deleted | edited
+
+
+class Example(Struct, frozen=True):
+    """A post that shows what a cluster is about."""
+
+    post_id: str
+    text: str
+    lang: str
+
+
+class ClusterEvent(Struct, frozen=True, omit_defaults=True):
+    """A change of one cluster. (cluster_id, version) is unique, so applying it twice is harmless."""
+
+    event: Literal["new", "grow", "merge", "split", "expire", "relabel"]
+    cluster_id: str
+    version: int
+    posts: int  # posts in it, repeats included
+    weight: float  # decayed number of posts
+    first_at: float  # created_at of its first and newest post, epoch seconds UTC
+    last_at: float
+    label: str
+    encoder_version: str
+    medoid: Example | None = None
+    examples: list[Example] = []
+    burst: float = 0.0
+    categories: dict[str, int] = {}  # query id → matched posts
+    languages: dict[str, int] = {}
+    sources: dict[str, int] = {}
+    into: str | None = None  # merge: the cluster that lives on
+    parent: str | None = None  # split: where it came from

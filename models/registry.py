@@ -1,0 +1,228 @@
+"""Registries of encoder versions: a local directory or any fsspec URL, such as s3://bucket/encoders.
+
+    <registry>/<version>/model.safetensors, tokenizer.json, …   the bundle's files
+    <registry>/<version>/calibration.json                       thresholds, if it has any
+    <registry>/<version>/manifest.json                          written last: without it the version is not there
+
+`<version>` is the bundle's content id, and with a calibration `<content id>-<12 hex of its sha256>`. So every object but
+the manifest is fixed by its name: two publishers of one version write the same bytes, publishers of different versions
+never touch the same object, and a publisher that dies half-way leaves nothing that `list` or `fetch` would take. The
+same encoder with new thresholds is a new version whose vectors may be compared with the old one's.
+
+Object stores show an object once it is whole; elsewhere files are written under a temporary name and moved.
+S3 (extra [s3]) reads the usual AWS_* variables, AWS_ENDPOINT_URL among them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+
+import fsspec
+import msgspec
+from msgspec import Struct
+
+from models.bundle import CALIBRATION, MANIFEST, Bundle, Manifest, read_bundle
+from models.errors import BundleError, ConfigError, CrisisError, EncoderError, ServiceError
+
+OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "az", "adl", "oss", "oci"}
+_VERSION = re.compile(r"[0-9a-f]{12}(?:-[0-9a-f]{12})?")
+
+
+def version_of(bundle: Bundle) -> str:
+    """The name a bundle is published under."""
+    if bundle.calibration is None:
+        return bundle.id
+    return f"{bundle.id}-{hashlib.sha256(bundle.calibration).hexdigest()[:12]}"
+
+
+def encoder_of(version: str) -> str:
+    """The content id inside a version's name: what its vectors are marked with."""
+    return version.partition("-")[0]
+
+
+class Entry(Struct, frozen=True):
+    """One published version. `problem` says why its manifest cannot be read, where that is so."""
+
+    version: str
+    published_at: float | None = None  # epoch seconds, by the store's clock
+    manifest: Manifest | None = None
+    problem: str = ""
+
+
+class Registry:
+    """Published encoder versions under one directory or URL. Blocking: call it in a worker thread."""
+
+    def __init__(self, url: str | Path, **storage_options: object) -> None:
+        """Raises ConfigError if the URL's protocol is unknown or its library is not installed."""
+        self.url = str(url)
+        protocol = fsspec.utils.get_protocol(self.url)
+        if protocol in ("s3", "s3a"):  # a listing kept from before would hide what others published since
+            storage_options = {"use_listings_cache": False, "skip_instance_cache": True, **storage_options}
+        try:
+            self._fs, self._root = fsspec.core.url_to_fs(self.url, **storage_options)
+        except ImportError as error:
+            raise ConfigError(f"registry {self.url} needs another library: {error}; try crisis-streams[s3]") from error
+        except ValueError as error:
+            raise ConfigError(f"registry {self.url}: {error}") from error
+        self._atomic = protocol in OBJECT_STORES
+
+    def list(self) -> list[Entry]:
+        """Every published version, newest first. Raises ServiceError if the registry cannot be read."""
+        found = []
+        with self._telling("list"):
+            names = self._fs.ls(self._root, detail=False) if self._fs.exists(self._root) else []
+            for name in sorted(str(n).rstrip("/").rpartition("/")[2] for n in names):
+                if _VERSION.fullmatch(name) and self._fs.exists(self._path(name, MANIFEST)):
+                    found.append(self._entry(name))
+        return sorted(found, key=lambda e: (-(e.published_at or 0.0), e.version))
+
+    def resolve(self, prefix: str) -> str:
+        """The one version whose name starts so. Raises EncoderError naming the choices otherwise."""
+        known = [entry.version for entry in self.list()]
+        fits = [version for version in known if version.startswith(prefix)]
+        if prefix in known:
+            return prefix
+        if len(fits) != 1:
+            among = ", ".join(fits or known) or "none"
+            raise EncoderError(f"{'several versions start' if fits else 'no version starts'} with {prefix!r} in "
+                                f"{self.url}: {among}")  # fmt: skip
+        return fits[0]
+
+    def publish(self, bundle: str | Path | Bundle) -> str:
+        """Verify a bundle and upload it; returns its version. A version already there whole is left as it is.
+
+        Raises BundleError if the bundle is refused, ServiceError if the upload did not arrive whole.
+        """
+        read = bundle if isinstance(bundle, Bundle) else read_bundle(bundle)
+        version = version_of(read)
+        if self._is_whole(version):
+            return version
+        names = [*read.manifest.files, *([CALIBRATION] if read.calibration is not None else [])]
+        with self._telling(f"publish {version}"):
+            self._fs.makedirs(self._path(version), exist_ok=True)
+            for name in names:
+                self._put(read.path / name, version, name)
+            for name in names:
+                size, arrived = (read.path / name).stat().st_size, self._fs.info(self._path(version, name))["size"]
+                if size != arrived:
+                    raise ServiceError(f"{name} of {version} arrived with {arrived} of {size} bytes in {self.url}: "
+                                        "publish again")  # fmt: skip
+            self._put(read.path / MANIFEST, version, MANIFEST)
+        return version
+
+    def fetch(self, version: str, cache_dir: str | Path) -> Path:
+        """A verified local copy: `<cache_dir>/<version>`, from the cache if it is whole there.
+
+        Raises BundleError with the reason if what arrived is not this version, EncoderError if there is no such
+        version, ServiceError if the registry cannot be read.
+        """
+        _check_name(version)
+        target = Path(cache_dir) / version
+        with contextlib.suppress(BundleError):
+            return _verified(target, version)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(mkdtemp(prefix=f".{version}.", dir=target.parent))
+        try:
+            self._download(version, temporary)
+            _verified(temporary, version)
+            temporary.chmod(0o755)
+            if target.exists():  # what is there was refused above
+                shutil.move(target, temporary.with_name(f"{temporary.name}.old"))
+                shutil.rmtree(temporary.with_name(f"{temporary.name}.old"))
+            try:
+                os.rename(temporary, target)
+            except OSError:  # another process of this machine was faster
+                _verified(target, version)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        return target
+
+    def _entry(self, version: str) -> Entry:
+        path = self._path(version, MANIFEST)
+        published_at = self._fs.modified(path).timestamp()
+        try:
+            return Entry(version, published_at, msgspec.json.decode(self._fs.cat_file(path), type=Manifest))
+        except msgspec.MsgspecError as error:
+            return Entry(version, published_at, problem=f"{MANIFEST}: {error}")
+
+    def _is_whole(self, version: str) -> bool:
+        with TemporaryDirectory() as scratch, contextlib.suppress(EncoderError):
+            self._download(version, Path(scratch))
+            _verified(Path(scratch), version)
+            return True
+        return False
+
+    def _download(self, version: str, into: Path) -> None:
+        with self._telling(f"fetch {version}"):
+            try:
+                (into / MANIFEST).write_bytes(self._fs.cat_file(self._path(version, MANIFEST)))
+            except FileNotFoundError:
+                raise EncoderError(f"no version {version} in {self.url}: `crisis encoder list` shows what is") from None
+            names = list(_files_of(into / MANIFEST, version))
+            if "-" in version:
+                names.append(CALIBRATION)
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):  # told by the verification, which names the file
+                    self._fs.get_file(self._path(version, name), str(into / name))
+
+    def _put(self, local: Path, version: str, name: str) -> None:
+        final = self._path(version, name)
+        if self._atomic:
+            self._fs.put_file(str(local), final)
+            return
+        temporary = self._path(version, f".{name}.{uuid.uuid4().hex}")
+        try:
+            self._fs.put_file(str(local), temporary)
+            self._fs.mv(temporary, final)
+        finally:
+            if self._fs.exists(temporary):
+                self._fs.rm_file(temporary)
+
+    def _path(self, *parts: str) -> str:
+        return "/".join((self._root.rstrip("/"), *parts))
+
+    @contextlib.contextmanager
+    def _telling(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except CrisisError:
+            raise
+        except Exception as error:  # every fsspec back-end has its own; botocore's are not even OSError
+            raise ServiceError(f"registry {self.url}: cannot {doing}: {type(error).__name__}: {error}") from error
+
+
+def _check_name(version: str) -> None:
+    if not _VERSION.fullmatch(version):
+        raise EncoderError(f"{version!r} is no version: 12 hex digits, or two such joined by a hyphen")
+
+
+def _files_of(manifest: Path, version: str) -> dict[str, str]:
+    """File names and hashes of a manifest from outside; no name may lead out of its folder."""
+    try:
+        files = msgspec.json.decode(manifest.read_bytes(), type=Manifest).files
+    except msgspec.MsgspecError as error:
+        raise BundleError(f"{version}: {MANIFEST} is not one this version reads: {error}") from None
+    if wrong := [name for name in files if Path(name).name != name or name in (MANIFEST, CALIBRATION)]:
+        raise BundleError(f"{version} names files it may not: {', '.join(map(repr, wrong))}")
+    return files
+
+
+def _verified(path: Path, version: str) -> Path:
+    """`path`, if it holds exactly this version. Raises BundleError otherwise."""
+    found = version_of(read_bundle(path))
+    if found != version:
+        raise BundleError(f"{path} holds {found}, not {version}: its files or its calibration were changed")
+    return path
+
+
+def version_cache() -> Path:
+    """Where fetched versions are kept on this machine: CRISIS_CACHE, default ~/.cache/crisis-streams."""
+    return Path(os.environ.get("CRISIS_CACHE", "~/.cache/crisis-streams")).expanduser() / "encoders"

@@ -1,0 +1,96 @@
+"""The consonants of a text, in one alphabet for every script: what a name keeps when it crosses into another script.
+
+    Clinton · Клинтон · კლინტონი · كلينتون · क्लिंटन · 클린턴  →  klntn
+
+A static encoder cannot spell, so a name or a borrowed word that it never met in Georgian says nothing to it. Groups of
+four such consonants are features beside the pieces; untrained ones keep their random vector and work as a name tag.
+Measured without any training, on FLORES dev, 510 sentences: 30 % find their English translation by them alone
+(Gujarati 33 %, Georgian 21 %, French 71 %). Groups of three as well give 31 % and double the work.
+
+Vowels go, because half the world's scripts do not write them; sounds that scripts confuse share a letter. The letter
+comes from the Unicode name of the character ("GEORGIAN LETTER KAN" begins with k), so no table is kept. Chinese
+characters have no sound in their names and give nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import numpy as np
+
+LETTERS = " dfgklmnprst"  # the blank parts words
+BASE = len(LETTERS)
+GRAMS = BASE**4
+
+# b and p, v and f, s and z, k and q and c: a script that lacks one of the two writes the other. h, w, y are vowels to
+# one script or another.
+_ONE = str.maketrans({"b": "p", "v": "f", "z": "s", "q": "k", "c": "k", "x": "ks", "j": "s"})
+_SOUNDS = re.compile(r"[BCDFGJKLMNPQRSTVXZ]")
+_TWICE = re.compile(r"([a-z])\1+")
+# Where the name does not begin with the sound.
+_NAMES = {
+    "CYRILLIC": {"EF": "f", "EL": "l", "EM": "m", "EN": "n", "ER": "r", "ES": "s", "HA": "k", "SIGN": ""},
+    "ARMENIAN": {"VO": "", "NOW": "n", "XEH": "k", "YIWN": ""},
+    "HEBREW": {"VAV": ""},
+    "ARABIC": {"FARSI": "", "HAMZA": ""},
+    "THAI": {"SARA": "", "MAITAIKHU": "", "MAIYAMOK": "", "PAIYANNOI": "", "LAKKHANGYAO": ""},
+    "LAO": {"VOWEL": ""},
+}
+_KINDS = ("LETTER", "SYLLABLE", "CHARACTER")
+
+
+def _sound(char: str) -> str:
+    """The consonants a character stands for, "" for a vowel or a mark, " " for what parts words."""
+    name = unicodedata.name(char, "")
+    if "ANUSVARA" in name or "TIPPI" in name or "BINDI" in name:
+        return "n"
+    if unicodedata.category(char) in ("Mn", "Mc", "Cf", "Lm"):
+        return ""
+    if not char.isalpha() or name.startswith("CJK"):
+        return " "
+    plain = unicodedata.normalize("NFKD", char)[0]
+    if plain.isascii():
+        return "".join(_SOUNDS.findall(plain.upper())).lower().translate(_ONE)
+    words = name.split(" WITH ")[0].split()
+    kind = next((i for i, word in enumerate(words) if word in _KINDS), None)
+    if kind is None or kind + 1 == len(words):
+        return ""
+    script, rest = words[0], words[kind + 1 :]
+    word = rest[0] if script in ("THAI", "ARABIC", "CYRILLIC") else rest[-1]
+    if word in _NAMES.get(script, {}):
+        return _NAMES[script][word]
+    found = word if script == "HANGUL" else re.match("[^AEIOU]*", word).group()
+    return "".join(_SOUNDS.findall(found)).lower().translate(_ONE)
+
+
+class _Sounds(dict):
+    """A translation table that fills itself: each character is looked up once in the life of the process."""
+
+    def __missing__(self, code: int) -> str:
+        sound = self[code] = _sound(chr(code))
+        return sound
+
+
+_TABLE = _Sounds()
+_CODE = np.zeros(128, np.int32)
+_CODE[[ord(letter) for letter in LETTERS]] = np.arange(BASE)
+
+
+def skeleton(text: str) -> str:
+    """The words of `text` as consonants; a doubled one counts once."""
+    return _TWICE.sub(r"\1", " ".join(text.translate(_TABLE).split()))
+
+
+def skeleton_grams(text: str) -> np.ndarray:
+    """Ids in [0, GRAMS) of every group of four letters in a word, int32.
+
+    A group may begin with the blank before its word, so that beginnings differ from middles.
+    """
+    codes = _CODE[np.frombuffer(f" {skeleton(text)}".encode(), np.uint8)]
+    if len(codes) < 4:
+        return np.zeros(0, np.int32)
+    whole = codes > 0
+    inside = whole[1:-2] & whole[2:-1] & whole[3:]
+    groups = ((codes[:-3] * BASE + codes[1:-2]) * BASE + codes[2:-1]) * BASE + codes[3:]
+    return groups[inside]

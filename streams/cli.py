@@ -1,0 +1,83 @@
+"""The `crisis` command. Each subcommand lives beside what it does and is imported only when it is used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from models.errors import CrisisError
+
+# name → (module:attribute, one line of help). Imported on use, so that `crisis --help` answers at once.
+COMMANDS = {
+    "demo": ("streams.commands.demo:demo", "Try everything on this machine: no Kafka, Redis or model needed."),
+    "doctor": ("streams.commands.doctor:doctor", "Check broker, topics, Redis, encoder, queries and clock."),
+    "topics": ("streams.commands.topics:topics", "Make the Kafka topics and load the bundled queries."),
+    "worker": ("streams.commands.worker:worker", "Run the Faust agents: normalise, embed, match, cluster."),
+    "ingest": ("streams.ingest:ingest", "Read posts from a source into posts.raw."),
+    "dashboard": ("streams.dashboard:dashboard", "Serve the live page."),
+    "alerts": ("streams.outputs:alerts", "Print or follow alerts: text, JSON, GeoJSON, CAP."),
+    "search": ("streams.searcher:search", "Find posts by meaning, in any language."),
+    "query": ("streams.commands.query:query", "List, show, add, remove and test the standing queries, live."),
+    "encoder": ("streams.commands.encoder:encoder", "List, compare, stage, use and roll back encoder versions, live."),
+    "replay": ("streams.commands.replay:replay", "Run the whole pipeline over a file, without a broker."),
+    "embed": ("streams.commands.replay:embed", "Embed the posts of a file."),
+    "match": ("streams.commands.replay:match", "Score the posts of a file against every query."),
+    "cluster": ("streams.commands.replay:cluster", "Cluster the posts of a file."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[name][0].split(":")
+        return getattr(importlib.import_module(module), attribute)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--config", type=click.Path(dir_okay=False), help="Settings file (TOML). Default: ./crisis.toml.")
+@click.version_option(package_name="crisis-streams")
+@click.pass_context
+def crisis(ctx: click.Context, config: str | None) -> None:
+    """Find needs and offers in live crisis social media, in any language, as they are posted.
+
+    First time here? `crisis demo` shows the whole pipeline on this machine. With your own Kafka and Redis: set
+    CRISIS_BROKER__BOOTSTRAP and CRISIS_REDIS__URL (or crisis.toml), then `crisis topics`, `crisis worker`,
+    `crisis dashboard` and one of `crisis ingest …`. `crisis doctor` says what is missing.
+    """
+    from streams.config import load_settings
+
+    if ctx.resilient_parsing:
+        return
+    ctx.obj = load_settings(config)
+
+
+def main() -> None:
+    """Entry point: our own errors are told in one line, not as a traceback."""
+    try:
+        crisis(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except CrisisError as error:
+        click.secho(f"crisis: {error}", fg="red", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

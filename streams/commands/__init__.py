@@ -1,0 +1,1 @@
+"""Commands that wire several parts together; the others live beside what they do."""

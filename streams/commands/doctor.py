@@ -1,0 +1,148 @@
+"""`crisis doctor`: is everything there that the pipeline needs, and if not, what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+from kafka.errors import KafkaError
+from msgspec import Struct
+from redis.exceptions import RedisError
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from models.encoder import load_encoder
+from models.errors import CrisisError, ServiceError
+from streams.config import Settings
+from streams.control import read_queries
+from streams.kafka import admin, topic_configs
+from streams.runtime import calibration_of
+from streams.state import connect
+
+CLOCK_OFF_S = 5.0
+
+
+class Finding(Struct, frozen=True):
+    """One check: what was found, and how to fix it where it is not right."""
+
+    check: str
+    ok: bool
+    found: str
+    fix: str = ""
+
+
+def check_broker(settings: Settings) -> Finding:
+    """Does a broker answer?"""
+    client = admin(settings)
+    try:
+        brokers = len(client.describe_cluster()["brokers"])
+    finally:
+        client.close()
+    return Finding("broker", True, f"{settings.broker.bootstrap}, {brokers} broker(s)")
+
+
+def check_topics(settings: Settings) -> Finding:
+    """Are all topics there, with the partitions the settings say?"""
+    client = admin(settings)
+    try:
+        wanted = topic_configs(settings)
+        have = {t["name"]: len(t["partitions"]) for t in client.describe_topics(list(client.list_topics()))}
+    finally:
+        client.close()
+    if missing := sorted(set(wanted) - set(have)):
+        return Finding("topics", False, f"missing: {', '.join(missing)}", "run `crisis topics`")
+    off = [n for n, o in wanted.items() if have[n] != o["num_partitions"]]
+    if off:
+        told = ", ".join(f"{n} has {have[n]} partitions, settings say {wanted[n]['num_partitions']}" for n in off)
+        return Finding("topics", False, told, "set CRISIS_TOPICS__PARTITIONS to what is there, or remake the topics")
+    return Finding("topics", True, f"{len(wanted)} topics, {settings.topics.partitions} partitions")
+
+
+def check_redis(settings: Settings) -> Finding:
+    """Does Redis answer, is it new enough, and is its clock ours?"""
+
+    async def ask() -> tuple[dict, tuple[int, int]]:
+        redis = connect(settings.redis)
+        try:
+            return await redis.info(), await redis.time()
+        finally:
+            await redis.aclose()
+
+    try:
+        info, (seconds, micros) = asyncio.run(ask())
+    except (RedisError, OSError) as error:
+        return Finding("redis", False, f"{settings.redis.url}: {error}",
+                       "start redis-server, or set CRISIS_REDIS__URL")  # fmt: skip
+    off_s = seconds + micros / 1e6 - time.time()
+    if abs(off_s) > CLOCK_OFF_S:
+        return Finding("clock", False, f"this machine and Redis differ by {off_s:.1f} s", "synchronise with NTP")
+    if info.get("maxmemory_policy", "noeviction") != "noeviction":
+        return Finding("redis", False, f"evicts keys ({info['maxmemory_policy']}): repeats would alert again",
+                       "set maxmemory-policy noeviction")  # fmt: skip
+    return Finding("redis", True, f"version {info['redis_version']}, {info['used_memory_human']}, clock within "
+                                  f"{abs(off_s):.1f} s")  # fmt: skip
+
+
+def check_encoder(settings: Settings) -> Finding:
+    """Does the encoder load and encode, and are there thresholds for it?"""
+    started = time.perf_counter()
+    encoder = load_encoder(settings.encoder.ref)
+    encoder.encode(["we are trapped on the roof"])
+    took = time.perf_counter() - started
+    told = f"{encoder.version}, dim {encoder.dim}, ready in {took:.1f} s"
+    if calibration_of(encoder) is None:
+        return Finding("encoder", False, f"{told}, no calibrated thresholds", "run `python -m training.calibrate`")
+    return Finding("encoder", True, told)
+
+
+def check_queries(settings: Settings) -> Finding:
+    """Are there queries?"""
+    found = read_queries(settings)
+    if not found:
+        return Finding("queries", False, "none: nothing can match", "run `crisis topics` or `crisis query add`")
+    languages = {lang for q in found.values() for lang in q.sentences}
+    return Finding("queries", True, f"{len(found)} queries in {len(languages)} languages")
+
+
+CHECKS: dict[str, Callable[[Settings], Finding]] = {
+    "encoder": check_encoder, "redis": check_redis, "broker": check_broker, "topics": check_topics,
+    "queries": check_queries,
+}  # fmt: skip
+NEED_BROKER = {"topics", "queries"}
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """Every check; those that need a broker are left out once it did not answer."""
+    findings: list[Finding] = []
+    for name, check in CHECKS.items():
+        if name in NEED_BROKER and any(f.check == "broker" and not f.ok for f in findings):
+            continue
+        try:
+            findings.append(check(settings))
+        except (KafkaError, ServiceError) as error:
+            findings.append(Finding(name, False, str(error), "see CRISIS_BROKER__BOOTSTRAP in deploy/crisis.toml"))
+        except CrisisError as error:
+            findings.append(Finding(name, False, str(error), ""))
+    return findings
+
+
+@click.command()
+@click.pass_obj
+def doctor(settings: Settings) -> None:
+    """Check broker, topics, Redis, encoder, queries and clock, and say how to fix what is wrong.
+
+    Ends with status 1 if anything is not right, so scripts can ask too.
+    """
+    findings = examine(settings)
+    table = Table("check", "", "found", "to fix it")
+    for f in findings:
+        table.add_row(f.check, "[green]ok" if f.ok else "[red]no", escape(f.found), escape(f.fix))
+    Console().print(table)
+    if not Path("crisis.toml").is_file():
+        click.echo("(no crisis.toml here: defaults and CRISIS_* variables are in use; see deploy/crisis.toml)")
+    sys.exit(0 if all(f.ok for f in findings) else 1)

@@ -1,0 +1,157 @@
+"""`crisis replay | embed | match | cluster`: the stages over a file, without a broker."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import msgspec
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from models.clustering import ClusterConfig
+from models.clusters.thresholds import suggest_thresholds
+from models.encoder import load_encoder
+from models.errors import SampleTooSmall
+from models.queries import load_queries
+from models.records import MatchedFrame, Origin, Post
+from streams import stages
+from streams.clusterer import ClusterStage
+from streams.config import Settings
+from streams.frames import pack_vectors, unpack_vectors
+from streams.replay import open_lines, read_frames, replay_file
+from streams.runtime import build_matcher
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
+THRESHOLD_ROWS = 4000  # rows that thresholds for given vectors are derived from
+note = Console(stderr=True)
+_json = msgspec.json.Encoder().encode
+
+
+@contextlib.contextmanager
+def progress(path: Path, what: str) -> Iterator:
+    """A progress bar over the lines of a file; yields advance(n)."""
+    with open_lines(path) as lines:
+        total = sum(bool(line.strip()) for line in lines)
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("posts"), TimeRemainingColumn())
+    with Progress(*columns, console=note) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda n: bar.advance(task, n)
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option("--alerts", type=OUT, help="Write alerts here, JSON lines (updates and withdrawals as they happen).")
+@click.option("--clusters", type=OUT, help="Write cluster events here, JSON lines.")
+@click.option("--rejects", type=OUT, help="Write refused lines here with their reasons, JSON lines.")
+@click.pass_obj
+def replay(settings: Settings, file: Path, alerts: Path | None, clusters: Path | None, rejects: Path | None) -> None:
+    """Run the whole pipeline over FILE (JSONL, .gz too): the live path's stages, without a broker.
+
+    Posts need only `id` and `text`. The same file gives the same alerts, byte for byte.
+    """
+    with contextlib.ExitStack() as stack:
+        bar = stack.enter_context(progress(file, "replay"))
+        outs = [stack.enter_context(p.open("wb")) if p else None for p in (alerts, clusters)]
+        done = replay_file(settings, file, file.stat().st_mtime, bar, *outs)
+    if rejects:
+        rejects.write_bytes(b"".join(_json(r) + b"\n" for r in done.rejects))
+    table = Table("posts read", "alert", "suggestion", "no match", "folded", "deleted", "rejected")
+    keys = ("read", "alert", "suggestion", "no_match", "folded", "deleted", "rejected")
+    table.add_row(*(f"{done.totals.counts[k]:,}" for k in keys))
+    note.print(table)
+    if not done.totals.check():
+        raise click.ClickException("the totals do not add up: a post was lost or counted twice. Please report this.")
+
+
+def _posts(path: Path) -> Iterator[list[Post]]:
+    """Accepted posts, a frame at a time, nothing folded: row i is line i. A line that is no post stops the command."""
+    with open_lines(path) as lines:
+        for number, raw in enumerate(read_frames(lines, 1000)):
+            parsed = stages.parse(raw, Origin(0, number), path.stat().st_mtime, b"file")
+            if parsed.rejects:
+                wrong = parsed.rejects[0]
+                at = number * 1000 + wrong.line + 1
+                raise click.ClickException(f"{path} line {at}: {wrong.reason}: {wrong.detail}")
+            yield parsed.posts
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option("--out", type=OUT, required=True, help="NumPy file to write: float32 unit rows, row i = line i.")
+@click.pass_obj
+def embed(settings: Settings, file: Path, out: Path) -> None:
+    """Embed the posts of FILE."""
+    encoder = load_encoder(settings.encoder.ref)
+    blocks = []
+    with progress(file, "embed") as advance:
+        for posts in _posts(file):
+            blocks.append(encoder.encode([p.text for p in posts]))
+            advance(len(posts))
+    np.save(out, np.concatenate(blocks) if blocks else np.zeros((0, encoder.dim), np.float32))
+    note.print(f"{sum(map(len, blocks)):,} rows of dim {encoder.dim} by encoder {encoder.version} in {out}")
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option("--scores", type=OUT, required=True, help='JSON lines to write: {"id", "scores": {query id: score}}.')
+@click.option("--packs", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Other query packs.")
+@click.pass_obj
+def match(settings: Settings, file: Path, scores: Path, packs: Path | None) -> None:
+    """Score every post of FILE against every query."""
+    encoder = load_encoder(settings.encoder.ref)
+    matcher = build_matcher(settings, load_queries(packs), encoder)
+    ids = [q.id for q in matcher.queries]
+    with progress(file, "match") as advance, scores.open("wb") as out:
+        for posts in _posts(file):
+            rows = matcher.scores(encoder.encode([p.text for p in posts]))
+            for post, row in zip(posts, rows.tolist(), strict=True):
+                out.write(_json({"id": post.id, "scores": dict(zip(ids, row, strict=True))}) + b"\n")
+            advance(len(posts))
+
+
+def _fitting(config: ClusterConfig, vectors: np.ndarray) -> ClusterConfig:
+    """The config with thresholds that suit vectors nobody tuned it for, where there are enough to tell."""
+    try:
+        suggested = suggest_thresholds(vectors[:THRESHOLD_ROWS], words=config.lexical > 0)
+    except SampleTooSmall:
+        return config
+    note.print(f"thresholds for these vectors: attach {suggested.t_attach:.3f}, merge {suggested.t_merge:.3f}")
+    return dataclasses.replace(config, t_attach=suggested.t_attach, t_merge=suggested.t_merge)
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option("--out", type=OUT, required=True, help='JSON lines to write: {"id", "arrival", "cluster"}.')
+@click.option("--vectors", type=FILE, help="NumPy file of vectors (row i = line i) instead of the encoder's.")
+@click.pass_obj
+def cluster(settings: Settings, file: Path, out: Path, vectors: Path | None) -> None:
+    """Cluster the posts of FILE in order: the cluster shown at arrival, and the one it settled in."""
+    given = np.load(vectors, allow_pickle=False) if vectors else None
+    encoder = None if vectors else load_encoder(settings.encoder.ref)
+    version, dim = ("given", given.shape[1]) if encoder is None else (encoder.version, encoder.dim)
+    config = settings.cluster if given is None else _fitting(settings.cluster, given)
+    stage = ClusterStage.new(config, dim, version)
+    ids, arrival, at = [], [], 0
+    with progress(file, "cluster") as advance:
+        for number, posts in enumerate(_posts(file)):
+            rows = given[at : at + len(posts)] if encoder is None else encoder.encode([p.text for p in posts])
+            at += len(posts)
+            frame = MatchedFrame(
+                origin=Origin(0, number), posts=posts, encoder_version=version, dim=dim, vectors=pack_vectors(rows)
+            )
+            unpack_vectors(frame)  # refuses vectors that do not fit the posts
+            stage.add_all([frame])
+            ids += [p.id for p in posts]
+            arrival += [stage.clusterer.arrival_of(p.id) for p in posts]
+            advance(len(posts))
+    stage.finish()
+    with out.open("wb") as lines:
+        for post_id, first in zip(ids, arrival, strict=True):
+            lines.write(_json({"id": post_id, "arrival": first, "cluster": stage.clusterer.find(first)}) + b"\n")

@@ -1,0 +1,50 @@
+"""`crisis topics`: create what is missing on the broker."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from models.queries import load_queries
+from streams.config import Settings
+from streams.control import publish_queries, read_queries
+from streams.kafka import make_topics
+from streams.state import LiveView, connect
+
+
+def prepare(settings: Settings, packs: Path | None = None) -> tuple[list[str], int]:
+    """Make missing topics and fill an empty queries topic; returns (topics made, queries loaded)."""
+    made = make_topics(settings)
+    if read_queries(settings):
+        return made, 0
+    queries = load_queries(packs)
+    publish_queries(settings, {q.id: q for q in queries})
+    return made, len(queries)
+
+
+async def _forget(settings: Settings) -> int:
+    redis = connect(settings.redis)
+    try:
+        return await LiveView(redis, settings.redis).clear()
+    finally:
+        await redis.aclose()
+
+
+@click.command()
+@click.option("--packs", type=click.Path(exists=True, file_okay=False, path_type=Path),
+              help="Folder of query packs (*.yaml) to load instead of the bundled ones.")  # fmt: skip
+@click.option("--reset-view", is_flag=True, help="Also forget the live view in Redis (after deleting topics).")
+@click.pass_obj
+def topics(settings: Settings, packs: Path | None, reset_view: bool) -> None:
+    """Make the Kafka topics that are missing, and load the query packs if there are no queries yet.
+
+    Safe to run again: what exists is left as it is.
+    """
+    made, loaded = prepare(settings, packs)
+    for name in made:
+        click.echo(f"made {name}")
+    click.echo(f"{len(made)} topics made, {loaded} queries loaded")
+    if reset_view:
+        click.echo(f"{asyncio.run(_forget(settings))} keys of the live view forgotten")

@@ -1,0 +1,172 @@
+"""Settings: one TOML file plus `CRISIS_*` environment variables; each field says what it is for.
+
+Order, first wins: environment (`CRISIS_BROKER__BOOTSTRAP=…`, two underscores between section and field), then the
+TOML file (`--config`, `CRISIS_CONFIG`, or ./crisis.toml if it is there), then the defaults below. Unknown keys are
+refused. `deploy/crisis.toml` is the documented example and a test holds it to these fields.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from models.clustering import ClusterConfig
+from models.errors import ConfigError
+from models.matching import MatchConfig
+from streams.ingest.writer import WriterConfig
+
+TOPICS = (
+    "posts.raw", "posts.clean", "posts.embedded", "posts.matched", "posts.rejected",
+    "alerts", "clusters", "queries", "encoders",
+)  # fmt: skip
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Broker(Section):
+    """Where Kafka is."""
+
+    bootstrap: Annotated[str, Field(description="host:port of one or more brokers, comma separated")] = "127.0.0.1:9092"
+    security: Annotated[
+        Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"], Field(description="Kafka security protocol")
+    ] = "PLAINTEXT"
+    ca_file: Annotated[Path | None, Field(description="PEM file of the CA that signed the brokers' certificates")] = None
+    sasl_mechanism: Annotated[
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"], Field(description="used with SASL_*")
+    ] = "SCRAM-SHA-512"
+    username: Annotated[str | None, Field(description="SASL user name")] = None
+    password_file: Annotated[Path | None, Field(description="file holding the SASL password")] = None
+
+
+class Topics(Section):
+    """How the topics are made (`crisis topics`)."""
+
+    prefix: Annotated[str, Field(description="put before every topic name and the consumer group")] = ""
+    partitions: Annotated[int, Field(ge=1, description="of the posts.* topics: the most workers that can share them")] = 4
+    replication: Annotated[int, Field(ge=1, description="copies of each partition; 3 in production")] = 1
+    retention_h: Annotated[float, Field(gt=0, description="how long posts and alerts stay on the broker")] = 72.0
+
+    def name(self, topic: str) -> str:
+        """The topic's name on the broker. Raises ConfigError for a name that is not one of ours."""
+        if topic not in TOPICS:
+            raise ConfigError(f"no topic {topic!r}; known: {', '.join(TOPICS)}")
+        return self.prefix + topic
+
+
+class Redis(Section):
+    """Where the live view is kept."""
+
+    url: Annotated[str, Field(description="redis://[user@]host:port/db; the password may come from password_file")] = (
+        "redis://127.0.0.1:6379/0"
+    )
+    password_file: Annotated[Path | None, Field(description="file holding the Redis password")] = None
+    prefix: Annotated[str, Field(description="put before every key")] = "crisis:"
+    fold_h: Annotated[float, Field(gt=0, description="how long an exact repeat is folded into its original")] = 24.0
+    recent_alerts: Annotated[int, Field(ge=10, description="alerts kept for the dashboard")] = 2000
+
+
+class EncoderSettings(Section):
+    """Which encoder."""
+
+    ref: Annotated[
+        str | None, Field(description="bundle directory, model directory or hub id; none = the bundled encoder")
+    ] = None
+    registry: Annotated[
+        str | None, Field(description="directory or fsspec URL that holds published encoder versions")
+    ] = None
+
+
+class Worker(Section):
+    """One `crisis worker` process."""
+
+    web_host: Annotated[str, Field(description="where /metrics, /healthz and /readyz listen")] = "127.0.0.1"
+    web_port: Annotated[int, Field(ge=0, le=65535, description="0 = any free port")] = 6066
+    frames_in_flight: Annotated[int, Field(ge=1, description="frames taken at a time by one agent")] = 8
+    frame_posts: Annotated[int, Field(ge=1, description="posts in one inner frame at the most")] = 200
+    frame_bytes: Annotated[int, Field(ge=10_000, description="bytes in one inner frame at the most")] = 800_000
+    stall_s: Annotated[float, Field(gt=0, description="lag without progress for so long ends the process")] = 60.0
+    snapshot_s: Annotated[float, Field(gt=0, description="how often the clusterer's state is saved: 6 to 30 MB a time")] = 5.0
+    audit_s: Annotated[float, Field(gt=0, description="how often HDBSCAN looks for clusters that should be one")] = 300.0
+    author_key_file: Annotated[
+        Path | None, Field(description="file with the secret of the author pseudonyms; none = one that all workers share through Redis")
+    ] = None
+
+
+class Dashboard(Section):
+    """The live page."""
+
+    host: Annotated[str, Field(description="0.0.0.0 to serve other machines")] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, description="0 = any free port")] = 8080
+    search_h: Annotated[float, Field(gt=0, description="how far back search reaches")] = 24.0
+    token_file: Annotated[Path | None, Field(description="if set, the page asks for this token")] = None
+
+
+class Ingest(Section):
+    """The HTTP source and the live sources."""
+
+    http_host: Annotated[str, Field(description="where POST /posts listens")] = "127.0.0.1"
+    http_port: Annotated[int, Field(ge=0, le=65535)] = 8090
+    writer: Annotated[WriterConfig, Field(description="how posts are packed into frames")] = WriterConfig()
+
+
+class Settings(BaseSettings):
+    """Everything one can set."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="CRISIS_", env_nested_delimiter="__", extra="forbid", frozen=True, toml_file=None
+    )
+
+    broker: Broker = Broker()
+    topics: Topics = Topics()
+    redis: Redis = Redis()
+    encoder: EncoderSettings = EncoderSettings()
+    worker: Worker = Worker()
+    match: MatchConfig = MatchConfig()
+    cluster: ClusterConfig = ClusterConfig()
+    dashboard: Dashboard = Dashboard()
+    ingest: Ingest = Ingest()
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource, dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:  # fmt: skip
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+def load_settings(path: str | Path | None = None, **overrides: dict) -> Settings:
+    """Read the settings, environment over file over defaults.
+
+    Raises ConfigError naming the file and every key that is unknown or out of range.
+    """
+    found = Path(path or os.environ.get("CRISIS_CONFIG") or "crisis.toml")
+    if path is not None and not found.is_file():
+        raise ConfigError(f"no settings file at {found}; deploy/crisis.toml is an example")
+
+    class FromFile(Settings):
+        model_config = SettingsConfigDict(toml_file=found if found.is_file() else None)
+
+    try:
+        return FromFile(**overrides)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ConfigError(f"settings ({found if found.is_file() else 'environment'}): {wrong}") from error
+    except ValueError as error:  # not TOML
+        raise ConfigError(f"{found} is not valid TOML: {error}") from error
+
+
+def secret(path: Path | None) -> str | None:
+    """The first line of a secret's file, or None where no file is set."""
+    if path is None:
+        return None
+    try:
+        return path.read_text(encoding="utf-8").splitlines()[0].strip()
+    except (OSError, IndexError) as error:
+        raise ConfigError(f"cannot read a secret from {path}: {error}") from error

@@ -1,0 +1,277 @@
+"""The dashboard's web application: one page, a small JSON API, and server-sent events.
+
+| path | answers |
+|---|---|
+| / | the page; its query string is the filter |
+| /api/state | State: the numbers, the categories, growing clusters |
+| /api/alerts?kind&category&level&lang&source&cluster&q&n&before | AlertPage, newest first |
+| /api/clusters?n | [ClusterEvent], strongest burst first |
+| /api/search?text&k&lang&last_s | HitPage: posts by meaning |
+| /events?(filter)&since | server-sent events, see feed.py |
+| /healthz | 200 while Redis answers and is followed |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+from collections.abc import AsyncIterator, Sequence
+from importlib.resources import files
+
+import anyio
+import msgspec
+from jinja2 import Environment, PackageLoader, select_autoescape
+from markupsafe import Markup
+from msgspec import Struct
+from redis.exceptions import RedisError
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from models.alerts import rfc3339
+from models.errors import CrisisError, ServiceError
+from models.queries import load_queries
+from models.records import ClusterEvent
+from streams.config import Settings, secret
+from streams.dashboard.board import AlertPage, Category, Filter
+from streams.dashboard.client import Hit, HitPage
+from streams.dashboard.feed import Event, Feed
+from streams.dashboard.guard import SafeHeaders, TokenGate, log_in
+from streams.dashboard.stats import Stats, encode
+from streams.outputs.printable import web_link
+from streams.searcher import Searcher
+from streams.state import LiveView
+
+log = logging.getLogger(__name__)
+
+SHOWN_ALERTS, SHOWN_CLUSTERS = 100, 30
+MOST_ALERTS, MOST_CLUSTERS, MOST_HITS = 500, 500, 100
+LONGEST_QUERY = 2000  # characters of a search text
+
+# Most urgent first; a category not named here comes after these.
+ORDER = (
+    "search_rescue", "medical_help", "evacuation_transport", "missing_people", "water", "food", "shelter", "medicine",
+    "baby_hygiene", "clothing_blankets", "electricity_fuel", "communications", "safety_looting", "heavy_equipment",
+    "volunteers_labour", "psychosocial", "money", "animals",
+)  # fmt: skip
+
+_templates = Environment(loader=PackageLoader("streams.dashboard"), autoescape=select_autoescape(default=True))
+
+
+class State(Struct, frozen=True):
+    """Answer of /api/state."""
+
+    stats: Stats
+    categories: list[Category]
+    clusters: list[ClusterEvent]
+    history: list[float]  # posts/s, one per second, oldest first
+    event_id: str
+
+
+class PageData(Struct, frozen=True):
+    """What the page carries, so that its first paint needs no other request."""
+
+    state: State
+    alerts: AlertPage
+    wanted: Filter
+
+
+@functools.cache  # reading YAML of 25 languages takes a second
+def bundled_categories() -> tuple[Category, ...]:
+    """The categories of the bundled queries, most urgent first. Blocking: reads files."""
+    found = {q.category: Category(q.category, q.label, q.iasc) for q in load_queries()}
+    return tuple(sorted(found.values(), key=lambda c: (ORDER.index(c.category) if c.category in ORDER else 99, c.label)))
+
+
+def create_dashboard(settings: Settings, view: LiveView, searcher: Searcher | None) -> Starlette:
+    """The application. Its lifespan runs the feed and the searcher; `app.state.feed` is the Feed."""
+    token = secret(settings.dashboard.token_file)
+    routes = _Routes(settings, view, searcher, token)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        reading = asyncio.create_task(routes.read_categories())
+        if searcher is not None:
+            await searcher.start()
+        routes.task = feed = asyncio.create_task(routes.feed.run(), name="dashboard-feed")
+        feed.add_done_callback(_say_why)
+        try:
+            yield
+        finally:
+            reading.cancel()
+            feed.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await feed
+            if searcher is not None:
+                await searcher.stop()
+
+    middleware = [Middleware(SafeHeaders)]
+    if token:
+        middleware.append(Middleware(TokenGate, token=token))
+    elif settings.dashboard.host in ("127.0.0.1", "localhost", "::1"):
+        # Without a token, a page of somebody else must not reach us by giving its own host name our address.
+        middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"]))
+    else:
+        log.warning("the dashboard listens on %s without a token: everyone who reaches it can read it "
+                    "(dashboard.token_file)", settings.dashboard.host)  # fmt: skip
+    middleware.append(Middleware(GZipMiddleware, minimum_size=1000))
+    app = Starlette(routes=routes.table(), middleware=middleware, lifespan=lifespan)
+    app.add_exception_handler(CrisisError, lambda _, error: PlainTextResponse(f"{error}\n", 503))
+    app.state.feed = routes.feed
+    return app
+
+
+def _say_why(task: asyncio.Task) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.critical("the dashboard no longer follows Redis", exc_info=error)
+
+
+class _Routes:
+    """The handlers and what they share."""
+
+    def __init__(self, settings: Settings, view: LiveView, searcher: Searcher | None, token: str | None) -> None:
+        self.view, self.searcher, self.token = view, searcher, token
+        self.feed = Feed(settings, view, (lambda: searcher.status) if searcher is not None else None)
+        self.categories: Sequence[Category] = ()
+        self._read = asyncio.Event()
+        self.task: asyncio.Task | None = None
+
+    def table(self) -> list[Route | Mount]:
+        static = StaticFiles(directory=str(files("streams.dashboard") / "static"))
+        return [
+            Route("/", self.page), Route("/api/state", self.state), Route("/api/alerts", self.alerts),
+            Route("/api/clusters", self.clusters), Route("/api/search", self.search), Route("/events", self.events),
+            Route("/healthz", self.healthz), Route("/login", self.login, methods=["GET", "POST"]),
+            Mount("/static", static),
+        ]  # fmt: skip
+
+    def _state(self) -> State:
+        board = self.feed.board
+        return State(
+            msgspec.structs.replace(self.feed.stats, open=board.open_counts()), board.categories(self.categories),
+            board.growing(SHOWN_CLUSTERS), list(self.feed.history), self.feed.event_id,
+        )  # fmt: skip
+
+    def _alerts(self, wanted: Filter, most: int, before: int | None = None) -> AlertPage:
+        return AlertPage(*self.feed.board.find(wanted, most, before), self.feed.event_id)
+
+    async def read_categories(self) -> None:
+        """Read the bundled categories beside everything else: the server answers meanwhile."""
+        self.categories = await asyncio.to_thread(bundled_categories)
+        self._read.set()
+
+    async def _loaded(self) -> None:
+        """A page asked for right after the start waits a moment for the first read, rather than show nothing."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(5.0):
+                await self._read.wait()
+                await self.feed.loaded.wait()
+
+    async def page(self, request: Request) -> Response:
+        await self._loaded()
+        wanted = Filter.of(request.query_params)
+        data = encode(PageData(self._state(), self._alerts(wanted, SHOWN_ALERTS), wanted)).decode()
+        for sign in "<>&\u2028\u2029":  # inside <script> no entity is decoded: write them as JSON escapes
+            data = data.replace(sign, f"\\u{ord(sign):04x}")
+        return HTMLResponse(_templates.get_template("page.html").render(data=Markup(data), token=self.token is not None))
+
+    async def state(self, _: Request) -> Response:
+        await self._loaded()
+        return _json(self._state())
+
+    async def alerts(self, request: Request) -> Response:
+        await self._loaded()
+        most = _number(request, "n", SHOWN_ALERTS, MOST_ALERTS)
+        before = _number(request, "before", 0, 2**53)
+        return _json(self._alerts(Filter.of(request.query_params), most, before or None))
+
+    async def clusters(self, request: Request) -> Response:
+        await self._loaded()
+        return _json(self.feed.board.growing(_number(request, "n", SHOWN_CLUSTERS, MOST_CLUSTERS)))
+
+    async def search(self, request: Request) -> Response:
+        if self.searcher is None:
+            raise ServiceError("this dashboard runs without search")
+        text = request.query_params.get("text", "").strip()
+        if not text or len(text) > LONGEST_QUERY:
+            return PlainTextResponse(f"text: say what to search for, in at most {LONGEST_QUERY} characters\n", 400)
+        lang, last_s = request.query_params.get("lang") or None, _number(request, "last_s", 0, 10**9) or None
+        found = await self.searcher.search(text, _number(request, "k", 20, MOST_HITS), lang, last_s)
+        hits = [
+            Hit(f.post.id, f.post.text, f.post.lang, f.post.source, rfc3339(f.post.created_at), round(f.score, 4),
+                web_link(f.post.url))
+            for f in found
+        ]  # fmt: skip
+        status = self.searcher.status
+        return _json(HitPage(hits, status.posts, status.state == "ready"))
+
+    async def events(self, request: Request) -> Response:
+        last_id = request.headers.get("last-event-id") or request.query_params.get("since")
+
+        closing = anyio.Event()  # set when the server stops: the stream then ends instead of being cut
+
+        async def stream() -> AsyncIterator[ServerSentEvent]:
+            stop = asyncio.create_task(closing.wait())
+            try:
+                async with contextlib.aclosing(self.feed.events(Filter.of(request.query_params), last_id)) as events:
+                    while (event := await _next(events, stop)) is not None:
+                        yield ServerSentEvent(event.data.decode(), event=event.name, id=event.id)
+            finally:
+                stop.cancel()
+
+        return EventSourceResponse(
+            stream(), ping=15, send_timeout=30, headers={"X-Accel-Buffering": "no"}, shutdown_event=closing,
+            shutdown_grace_period=1.0,
+        )  # fmt: skip
+
+    async def healthz(self, _: Request) -> Response:
+        if self.task is not None and self.task.done():
+            return PlainTextResponse("the dashboard no longer follows Redis: see its log, start it again\n", 503)
+        try:
+            await asyncio.wait_for(self.view.redis.ping(), 2.0)
+        except (RedisError, OSError, TimeoutError) as error:
+            return PlainTextResponse(f"no answer from Redis: {error}\n", 503)
+        return PlainTextResponse("ok\n")
+
+    async def login(self, request: Request) -> Response:
+        if self.token is None:
+            return RedirectResponse("/", 303)
+        wrong = False
+        if request.method == "POST":
+            if (answer := await log_in(request, self.token)) is not None:
+                return answer
+            wrong = True
+            await asyncio.sleep(0.5)  # guessing is slow
+        back = request.query_params.get("next", "/")
+        return HTMLResponse(_templates.get_template("login.html").render(back=back, wrong=wrong), 403 if wrong else 200)
+
+
+async def _next(events: AsyncIterator[Event], stop: asyncio.Task) -> Event | None:
+    """The next event, or None once `stop` is done."""
+    coming = asyncio.ensure_future(anext(events))
+    try:
+        await asyncio.wait({coming, stop}, return_when=asyncio.FIRST_COMPLETED)
+        return None if stop.done() else await coming
+    finally:
+        coming.cancel()
+        await asyncio.wait({coming})
+
+
+def _json(record: object) -> Response:
+    return Response(encode(record), media_type="application/json")
+
+
+def _number(request: Request, name: str, default: int, most: int) -> int:
+    """A whole number from the query, kept within 0..most; nonsense reads as the default."""
+    try:
+        return max(0, min(most, int(float(request.query_params.get(name, default)))))
+    except (ValueError, OverflowError):
+        return default

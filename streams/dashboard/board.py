@@ -1,0 +1,166 @@
+"""What the page shows, in memory: the newest alerts and clusters, counted and filtered. Pure: no clock, no I/O."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from models.records import Alert, ClusterEvent
+from streams.outputs.printable import web_link
+
+
+class Filter(Struct, frozen=True, omit_defaults=True):
+    """What a viewer asked for; "" = all. It is the query string of the page's address."""
+
+    kind: str = ""
+    category: str = ""
+    level: str = ""
+    lang: str = ""
+    source: str = ""
+    cluster: str = ""
+    q: str = ""  # words that must occur in the text, case ignored
+
+    @classmethod
+    def of(cls, params: Mapping[str, str]) -> Filter:
+        """From query parameters; others are ignored, long ones cut."""
+        return cls(**{f: params[f].strip()[:200] for f in cls.__struct_fields__ if f in params})
+
+    def takes(self, alert: Alert) -> bool:
+        """Is it an active alert that fits?"""
+        wanted = (self.kind, self.category, self.level, self.lang, self.source, self.cluster)
+        found = (alert.kind, alert.category, alert.level, alert.post.lang, alert.post.source, alert.cluster_id)
+        return (
+            alert.status == "active"
+            and all(not w or w == f for w, f in zip(wanted, found, strict=True))
+            and (not self.q or all(word in fold(alert.post.text) for word in fold(self.q).split()))
+        )
+
+
+def fold(text: str) -> str:
+    """Text for comparing: compatibility forms and case do not matter."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+class Shown(Struct, frozen=True, omit_defaults=True):
+    """An alert on the page. `rank` grows with every new alert and orders them; it means nothing after a restart."""
+
+    alert: Alert
+    rank: int
+    repeats: int = 0
+    fits: bool = True  # does it fit the viewer's filter? One that no longer does is told once, to change its card
+
+
+class AlertPage(Struct, frozen=True):
+    """Answer of /api/alerts. `event_id`: where to go on in /events. `total`: all that fit, of those kept."""
+
+    alerts: list[Shown]
+    total: int
+    event_id: str
+
+
+class OpenCount(Struct, frozen=True, omit_defaults=True):
+    """Open (active) alerts of one query, of those kept."""
+
+    alert: int = 0
+    suggestion: int = 0
+
+
+class Category(Struct, frozen=True):
+    """A category as the page lists it."""
+
+    category: str
+    label: str
+    iasc: str
+
+
+class Board:
+    """The newest `most` alerts and clusters. Feeding it the same thing twice, or old things late, changes nothing."""
+
+    def __init__(self, most_alerts: int = 2000, most_clusters: int = 2000) -> None:
+        self._most_alerts, self._most_clusters = most_alerts, most_clusters
+        self._alerts: dict[str, Alert] = {}
+        self._ranks: dict[str, int] = {}
+        self._rank = 0
+        self.repeats: dict[str, int] = {}  # post id → how often it was repeated
+        self.clusters: dict[str, ClusterEvent] = {}
+        self._versions: dict[str, int] = {}  # of clusters, gone ones too: a late event must not bring one back
+
+    def put_alert(self, alert: Alert) -> bool:
+        """Take an alert; False if this or a newer revision is here already."""
+        known = self._alerts.get(alert.alert_id)
+        if known is not None and known.revision >= alert.revision:
+            return False
+        if known is None:
+            self._rank += 1
+            self._ranks[alert.alert_id] = self._rank
+        self._alerts[alert.alert_id] = alert
+        while len(self._alerts) > self._most_alerts:
+            oldest = next(iter(self._alerts))
+            del self._ranks[oldest]
+            self.repeats.pop(self._alerts.pop(oldest).post.id, None)
+        return True
+
+    def put_cluster(self, event: ClusterEvent) -> bool:
+        """Take a cluster event; False if this or a newer version is here already."""
+        if self._versions.get(event.cluster_id, -1) >= event.version:
+            return False
+        self._versions.pop(event.cluster_id, None)
+        self._versions[event.cluster_id] = event.version
+        self.clusters.pop(event.cluster_id, None)
+        if event.event not in ("merge", "expire"):
+            self.clusters[event.cluster_id] = event
+        for kept, most in ((self.clusters, self._most_clusters), (self._versions, 4 * self._most_clusters)):
+            while len(kept) > most:
+                del kept[next(iter(kept))]
+        return True
+
+    def shown(self, alert: Alert, wanted: Filter | None = None) -> Shown:
+        """The alert as the page gets it: only web links, and nothing of a post that was deleted or edited away."""
+        post = msgspec.structs.replace(alert.post, url=web_link(alert.post.url))
+        if alert.status == "withdrawn":
+            post = msgspec.structs.replace(post, text="", url=None, geo=None)
+        return Shown(
+            msgspec.structs.replace(alert, post=post), self._ranks.get(alert.alert_id, 0),
+            self.repeats.get(alert.post.id, 0), wanted is None or wanted.takes(alert),
+        )  # fmt: skip
+
+    def find(self, wanted: Filter, most: int, before: int | None = None) -> tuple[list[Shown], int]:
+        """(the newest that fit, newest first; how many fit in all). `before`: only ranks below it."""
+        found = [a for a in reversed(self._alerts.values()) if wanted.takes(a)]
+        page = [a for a in found if before is None or self._ranks[a.alert_id] < before]
+        return [self.shown(a) for a in page[:most]], len(found)
+
+    def newest_posts(self, most: int) -> list[str]:
+        """Ids of the posts of the newest active alerts, each once."""
+        ids = dict.fromkeys(a.post.id for a in reversed(self._alerts.values()) if a.status == "active")
+        return list(ids)[:most]
+
+    def put_repeats(self, post_ids: Sequence[str], counts: Iterable[int]) -> dict[str, int]:
+        """Note how often posts were repeated; returns those that changed."""
+        changed = {p: n for p, n in zip(post_ids, counts, strict=True) if n != self.repeats.get(p, 0)}
+        self.repeats |= changed
+        return changed
+
+    def open_counts(self) -> dict[str, OpenCount]:
+        """Open alerts and suggestions by query id."""
+        counts: dict[str, list[int]] = {}
+        for alert in self._alerts.values():
+            if alert.status == "active":
+                counts.setdefault(alert.query_id, [0, 0])[alert.level == "suggestion"] += 1
+        return {query: OpenCount(*both) for query, both in sorted(counts.items())}
+
+    def categories(self, known: Iterable[Category]) -> list[Category]:
+        """The known categories in their order, then those only live queries have."""
+        listed = {c.category: c for c in known}
+        for a in self._alerts.values():
+            if a.category not in listed:
+                listed[a.category] = Category(a.category, a.label, a.iasc)
+        return list(listed.values())
+
+    def growing(self, most: int) -> list[ClusterEvent]:
+        """Clusters of more than one post, the strongest burst first, then the biggest."""
+        several = [c for c in self.clusters.values() if c.posts > 1]
+        return sorted(several, key=lambda c: (-c.burst, -c.posts, c.cluster_id))[:most]

@@ -1,0 +1,243 @@
+"""One reader for all viewers: follows Redis, keeps the board, and hands out events through bounded queues.
+
+A viewer that falls behind, or comes back after more than was kept, gets `resync` and fetches the state again: memory
+is bounded and nobody is shown a gap as if it were complete.
+
+| event | data | id |
+|---|---|---|
+| live | {"alerts": [Shown], "clusters": [ClusterEvent]}, at most four times a second | yes |
+| stats | Stats, once a second | no |
+| resync | {}: fetch /api/state and /api/alerts again | yes |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+
+import msgspec
+from msgspec import Struct
+from redis.exceptions import RedisError
+
+from models.errors import CrisisError
+from models.records import Alert, ClusterEvent
+from streams.config import Settings
+from streams.dashboard.board import Board, Filter
+from streams.dashboard.lag import LagReader
+from streams.dashboard.stats import OUTCOMES, Rate, Stats, biggest, encode, percentiles, worker_statuses
+from streams.state import LiveView
+
+log = logging.getLogger(__name__)
+
+FLUSH_S, TICK_S, LAG_S = 0.25, 1.0, 4.0
+KEPT_BATCHES = 400  # about 100 s of a busy stream: enough for a phone that loses its network for a moment
+BIG_BATCH = 200  # more alerts at once than anyone reads: the viewer fetches the newest instead
+QUEUE = 64
+SHOWN_PROPOSALS = 5
+REPEATS_OF = 200  # posts of the newest alerts whose repeats are watched
+
+
+class _News(Struct, frozen=True):
+    """A message on the live channel."""
+
+    alert: Alert | None = None
+    cluster: ClusterEvent | None = None
+
+
+class Batch(Struct, frozen=True):
+    """What came within one flush, or a call to start over."""
+
+    number: int
+    alerts: list[Alert] = []
+    clusters: list[ClusterEvent] = []
+    resync: bool = False
+
+
+class Event(Struct, frozen=True):
+    """One server-sent event."""
+
+    name: str
+    data: bytes
+    id: str | None = None
+
+
+_decode = msgspec.json.Decoder(_News).decode
+
+
+class Feed:
+    """Run `await run()` as one task; viewers iterate over `events(...)`."""
+
+    def __init__(self, settings: Settings, view: LiveView, search_status: Callable[[], object] | None = None) -> None:
+        self.settings, self.view = settings, view
+        self.board = Board(settings.redis.recent_alerts)
+        self.stats = Stats(at=0.0, problem="starting")
+        self.history: deque[float] = deque([0.0] * 90, maxlen=90)  # posts/s, one per tick
+        self.boot = secrets.token_hex(4)  # ids of an earlier process mean nothing here
+        self.loaded = asyncio.Event()
+        self._search_status = search_status
+        self._number = 0
+        self._kept: deque[Batch] = deque(maxlen=KEPT_BATCHES)
+        self._viewers: set[asyncio.Queue[Batch | Stats]] = set()
+        self._alerts: dict[str, Alert] = {}  # waiting for the next flush
+        self._clusters: dict[str, ClusterEvent] = {}
+        self._rate = Rate()
+        self._lag: dict[str, int] | None = None
+
+    @property
+    def event_id(self) -> str:
+        """Where the events stand now."""
+        return f"{self.boot}-{self._number}"
+
+    @property
+    def viewers(self) -> int:
+        """Open event streams."""
+        return len(self._viewers)
+
+    async def run(self) -> None:
+        """Follow until cancelled. Redis or the broker being away is shown and retried, not fatal."""
+        async with asyncio.TaskGroup() as tasks:
+            for work in (self._listen, self._flush, self._tick, self._watch_lag):
+                tasks.create_task(work(), name=f"dashboard{work.__name__}")
+
+    async def _listen(self) -> None:
+        wait_s = 0.5
+        while True:
+            try:
+                async with self.view.redis.pubsub(ignore_subscribe_messages=True) as channel:
+                    await channel.subscribe(self.view.key("live"))
+                    await self._load()  # after subscribing: nothing falls between the two
+                    wait_s = 0.5
+                    async for message in channel.listen():
+                        self._take(message["data"])
+            except (RedisError, OSError) as error:
+                log.warning("Redis is away (%s); again in %.1f s", error, wait_s)
+            await asyncio.sleep(wait_s)
+            wait_s = min(10.0, wait_s * 2)
+
+    async def _load(self) -> None:
+        alerts = await self.view.recent_alerts(self.settings.redis.recent_alerts)
+        clusters = await self.view.clusters(2000)
+        news = sum([self.board.put_alert(a) for a in reversed(alerts)]) + sum(
+            [self.board.put_cluster(c) for c in reversed(clusters)]
+        )
+        self.board.put_repeats(ids := self.board.newest_posts(2000), await self.view.repeats_of(ids))
+        if news and self.loaded.is_set():
+            self._send(resync=True)
+        self.loaded.set()
+
+    def _take(self, data: bytes) -> None:
+        try:
+            news = _decode(data)
+        except msgspec.MsgspecError as error:
+            log.error("a message on the live channel is no alert and no cluster: %s", error)
+            return
+        if news.alert is not None and self.board.put_alert(news.alert):
+            self._alerts[news.alert.alert_id] = news.alert
+        if news.cluster is not None and self.board.put_cluster(news.cluster):
+            self._clusters[news.cluster.cluster_id] = news.cluster
+
+    async def _flush(self) -> None:
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            if self._alerts or self._clusters:
+                self._send(resync=len(self._alerts) > BIG_BATCH)
+
+    def _send(self, resync: bool) -> None:
+        self._number += 1
+        alerts, clusters = list(self._alerts.values()), list(self._clusters.values())
+        self._alerts, self._clusters = {}, {}
+        batch = Batch(self._number, resync=True) if resync else Batch(self._number, alerts, clusters)
+        self._kept.append(batch)
+        self._hand_out(batch)
+
+    def _hand_out(self, item: Batch | Stats) -> None:
+        for queue in self._viewers:
+            if queue.full():  # this viewer is too slow: forget what waits, and let it start over
+                while not queue.empty():
+                    queue.get_nowait()
+                queue.put_nowait(Batch(self._number, resync=True))
+            else:
+                queue.put_nowait(item)
+
+    async def _tick(self) -> None:
+        while True:
+            at = time.time()
+            try:
+                self.stats = await self._measure(at)
+            except (RedisError, OSError) as error:
+                why = f"no answer from Redis: {error}"
+                self.stats = msgspec.structs.replace(self.stats, at=at, posts_per_s=0.0, repeats={}, problem=why)
+            self.history.append(round(self.stats.posts_per_s, 1))
+            self._hand_out(self.stats)
+            await asyncio.sleep(max(0.1, TICK_S - (time.time() - at)))
+
+    async def _measure(self, at: float) -> Stats:
+        view, ids = self.view, self.board.newest_posts(REPEATS_OF)
+        counts, reasons, langs, sources, latencies, workers, proposals, repeats = await asyncio.gather(
+            view.counts("counts"), view.counts("reasons"), view.counts("langs"), view.counts("sources"),
+            view.latencies_ms(), view.workers(), view.proposals(), view.repeats_of(ids),
+        )  # fmt: skip
+        p50, p95 = percentiles(latencies)
+        if counts.get("read", 0) < self.stats.totals.get("read", 0):  # the live view was cleared: start over with it
+            self.board = Board(self.settings.redis.recent_alerts)
+            await self._load()
+            self._send(resync=True)
+        return Stats(
+            at=at, posts_per_s=round(self._rate.add(at, counts.get("read", 0)), 1), latency_p50_ms=p50, latency_p95_ms=p95,
+            totals={name: counts.get(name, 0) for name in OUTCOMES}, reasons=dict(biggest(reasons)),
+            open=self.board.open_counts(), langs=biggest(langs), sources=biggest(sources), lag=self._lag,
+            workers=worker_statuses(workers, at), clusters=len(self.board.clusters),
+            proposals=proposals[:SHOWN_PROPOSALS],
+            search=self._search_status() if self._search_status else None,
+            repeats=self.board.put_repeats(ids, repeats),
+        )  # fmt: skip
+
+    async def _watch_lag(self) -> None:
+        reader, wait_s = LagReader(self.settings), LAG_S
+        try:
+            while True:
+                try:
+                    self._lag, wait_s = await reader.read(), LAG_S
+                except CrisisError as error:
+                    log.log(logging.INFO if self._lag is None else logging.WARNING, "%s", error)
+                    self._lag, wait_s = None, min(30.0, wait_s * 1.5)
+                await asyncio.sleep(wait_s)
+        finally:
+            await reader.close()
+
+    async def events(self, wanted: Filter, last_id: str | None) -> AsyncIterator[Event]:
+        """Events for one viewer, from after `last_id` on. Ends only when the caller stops."""
+        queue: asyncio.Queue[Batch | Stats] = asyncio.Queue(QUEUE)
+        self._viewers.add(queue)
+        try:
+            for batch in self._missed(last_id):
+                yield self._event(batch, wanted)
+            yield Event("stats", encode(self.stats))
+            while True:
+                item = await queue.get()
+                yield self._event(item, wanted) if isinstance(item, Batch) else Event("stats", encode(item))
+        finally:
+            self._viewers.discard(queue)
+
+    def _missed(self, last_id: str | None) -> list[Batch]:
+        """The batches after `last_id`, or one resync where they are not all here any more."""
+        if not last_id:
+            return []
+        boot, _, number = last_id.rpartition("-")
+        first = self._kept[0].number if self._kept else self._number + 1
+        with contextlib.suppress(ValueError):
+            if boot == self.boot and first - 1 <= int(number) <= self._number:
+                return [b for b in self._kept if b.number > int(number)]
+        return [Batch(self._number, resync=True)]
+
+    def _event(self, batch: Batch, wanted: Filter) -> Event:
+        event_id = f"{self.boot}-{batch.number}"
+        if batch.resync:
+            return Event("resync", b"{}", event_id)
+        shown = [self.board.shown(a, wanted) for a in batch.alerts]
+        return Event("live", encode({"alerts": shown, "clusters": batch.clusters}), event_id)

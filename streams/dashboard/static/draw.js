@@ -1,0 +1,332 @@
+// Builds what is seen. Text written by strangers only ever goes through textContent; links were checked by the server
+// and are checked again here.
+import { ago, duration, full, language, moment, number, plural, rate, short, span } from "./words.js";
+
+export const $ = (id) => document.getElementById(id);
+
+function clone(id) { return $(id).content.firstElementChild.cloneNode(true); }
+
+function say(element, text) { if (element.textContent !== text) element.textContent = text; }
+
+export function el(tag, className = "", text = "") {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text) made.textContent = text;
+  return made;
+}
+
+function choice(button, value) { button.dataset.value = value ?? ""; }
+
+function link(anchor, url) {
+  if (/^https?:\/\//i.test(url ?? "")) anchor.href = url;
+  else anchor.textContent = "";
+}
+
+const words = (kind) => (kind === "need" ? "Need" : "Offer");
+
+// One alert. Called again with a newer revision it changes the same card.
+export function card(shown, clusters, old = null) {
+  const { alert, repeats = 0 } = shown, made = old ?? clone("card-template"), part = (name) => made.querySelector(name);
+  const gone = alert.status === "withdrawn", whole = made.classList.contains("whole");
+  made.className = `card ${alert.kind} ${alert.level}${gone ? " withdrawn" : ""}${whole ? " whole" : ""}`;
+  made.dataset.id = alert.alert_id;
+  made.dataset.rank = shown.rank;
+  made.dataset.revision = alert.revision;
+  made.dataset.post = alert.post.id;
+  made.dataset.margin = alert.score - alert.threshold;
+  part(".kind").replaceChildren(el("span", "mark"), words(alert.kind));
+  choice(part(".kind"), alert.kind);
+  say(part(".category"), alert.label);
+  choice(part(".category"), alert.category);
+  say(part(".level"), gone ? "withdrawn" : alert.level === "suggestion" ? "suggestion" : "");
+  say(part(".chance"), alert.probability == null ? "" : `${Math.round(alert.probability * 100)} % likely`);
+  part(".chance").classList.toggle("good", alert.probability >= 0.5);
+  repeated(made, repeats);
+  const seen = Date.parse(alert.seen_at), created = Date.parse(alert.post.created_at), age = part(".age");
+  age.dateTime = alert.seen_at;
+  age.dataset.ms = gone ? created : seen;
+  age.title = `seen ${full(seen)}, posted ${full(created)}`;
+  say(age, ago(Number(age.dataset.ms)));
+  const text = part(".text");
+  say(text, gone ? (alert.withdrawn_because === "deleted" ? "The post was deleted." : "The post was edited and no longer matches.") : alert.post.text);
+  text.lang = gone ? "en" : alert.post.lang;
+  const value = Math.max(0, Math.min(1, alert.score)) * 100, limit = Math.max(0, Math.min(1, alert.threshold)) * 100;
+  part(".meter .value").setAttribute("width", value.toFixed(1));
+  part(".meter .limit").setAttribute("x", limit.toFixed(1));
+  part(".score").replaceChildren(el("b", "", alert.score.toFixed(2)), ` ${alert.score >= alert.threshold ? "≥" : "<"} ${alert.threshold.toFixed(2)}`);
+  part(".score").title = "Score, and the query's alert threshold";
+  const near = alert.evidence;
+  part(".near").hidden = !near.nearest;
+  say(part(".sentence"), near.nearest);
+  part(".sentence").lang = near.nearest_lang;
+  say(part(".near-lang"), language(near.nearest_lang));
+  part(".near").title = `nearest sentence of the query (${language(near.nearest_lang)}, cosine ${near.nearest_cosine.toFixed(2)}): ${near.nearest}`;
+  say(part(".lang"), language(alert.post.lang));
+  choice(part(".lang"), alert.post.lang);
+  say(part(".source bdi"), alert.post.source);
+  choice(part(".source"), alert.post.source);
+  placed(made, alert.cluster_id, clusters);
+  located(part(".place"), alert.post.geo);
+  say(part(".posted"), Math.abs(seen - created) > 600000 ? `posted ${moment(created)}` : "");
+  if (alert.post.url) link(part(".open"), alert.post.url);
+  else part(".open")?.replaceChildren();
+  return made;
+}
+
+function located(place, geo) {
+  place.replaceChildren();
+  if (!geo) return;
+  const where = `${geo.lat.toFixed(4)}, ${geo.lon.toFixed(4)}`;
+  place.title = `The post says it is at ${where}`;
+  place.append("⌖", el("span", "", ` ${where}`));
+}
+
+const SHOWN_OF_POST = 3; // alerts of one post; the others on request
+
+// Cards of one post that follow each other read as one: the surest first, and only that one repeats the text.
+export function regroup(list) {
+  const all = [...list.children];
+  for (let start = 0, end; start < all.length; start = end) {
+    for (end = start + 1; end < all.length && all[end].dataset.post === all[start].dataset.post;) end++;
+    const run = all.slice(start, end), sorted = run.toSorted((a, b) => b.dataset.margin - a.dataset.margin);
+    if (sorted.some((made, i) => made !== run[i])) {
+      const after = all[end] ?? null;
+      for (const made of sorted) list.insertBefore(made, after);
+    }
+  }
+  let head = null, place = 0;
+  for (const made of list.children) {
+    const same = head !== null && head.dataset.post === made.dataset.post;
+    if (same) place++;
+    else [head, place] = [made, 0];
+    made.classList.toggle("same", same);
+    made.classList.toggle("rest", place >= SHOWN_OF_POST && !head.classList.contains("whole"));
+    made.querySelector(".weaker").hidden = true;
+    if (place >= SHOWN_OF_POST) {
+      const button = head.querySelector(".weaker");
+      button.hidden = false;
+      say(button, head.classList.contains("whole") ? "less" : `+${place + 1 - SHOWN_OF_POST} weaker`);
+    }
+  }
+}
+
+export function repeated(made, repeats) {
+  const badge = made.querySelector(".repeats");
+  badge.hidden = !repeats;
+  say(badge, repeats ? `×${number(repeats + 1)}` : "");
+  badge.title = repeats ? `said ${number(repeats + 1)} times: this post and ${plural(repeats, "repeat", "repeats")}` : "";
+}
+
+export function placed(made, id, clusters) {
+  const button = made.querySelector(".in-cluster"), cluster = clusters.get(id);
+  button.hidden = !id;
+  choice(button, id);
+  say(button.querySelector("bdi"), id ? (cluster ? `${cluster.label || id} (${short(cluster.posts)})` : `cluster ${id}`) : "");
+  button.title = "Only this cluster";
+}
+
+// One post found by search.
+export function hit(found) {
+  const made = clone("card-template"), part = (name) => made.querySelector(name), at = Date.parse(found.created_at);
+  made.className = "card hit";
+  for (const name of [".kind", ".category", ".level", ".chance", ".repeats", ".weaker", ".near", ".in-cluster", ".place", ".posted"]) part(name).remove();
+  const text = part(".text");
+  text.textContent = found.text;
+  text.lang = found.lang;
+  part(".age").textContent = moment(at);
+  part(".age").dateTime = found.created_at;
+  part(".age").title = full(at);
+  part(".meter .value").setAttribute("width", (Math.max(0, found.score) * 100).toFixed(1));
+  part(".meter .limit").remove();
+  part(".score").replaceChildren(el("b", "", found.score.toFixed(2)), " similar");
+  part(".card-head").prepend(part(".meter"), part(".score"));
+  part(".why").remove();
+  part(".lang").textContent = language(found.lang);
+  choice(part(".lang"), found.lang);
+  part(".source bdi").textContent = found.source;
+  choice(part(".source"), found.source);
+  if (found.url) link(part(".open"), found.url);
+  else part(".open").replaceChildren();
+  return made;
+}
+
+// The table of categories: made once per set of categories, filled every second.
+export function categories(list, open, wanted) {
+  const body = $("categories");
+  const most = Math.max(1, ...Object.values(open).map((n) => (n.alert ?? 0) + (n.suggestion ?? 0)));
+  const totals = { need: 0, offer: 0 };
+  if (body.dataset.of !== list.map((c) => c.category).join()) {
+    body.dataset.of = list.map((c) => c.category).join();
+    body.replaceChildren(...list.map(row));
+  }
+  list.forEach((c, i) => {
+    const line = body.rows[i];
+    let any = false;
+    for (const kind of ["need", "offer"]) {
+      const { alert = 0, suggestion = 0 } = open[`${kind}.${c.category}`] ?? {}, sum = alert + suggestion;
+      const cell = line.querySelector(`.cell.${kind}`);
+      totals[kind] += sum;
+      any ||= sum > 0;
+      say(cell.lastElementChild, sum ? short(sum) : "–");
+      cell.classList.toggle("zero", !sum);
+      cell.querySelector(".pale").style.width = `${(100 * sum) / most}%`;
+      cell.querySelector(".solid").style.width = `${(100 * alert) / most}%`;
+      cell.setAttribute("aria-label", `${c.label}, ${kind}s: ${plural(alert, "alert", "alerts")}, ${plural(suggestion, "suggestion", "suggestions")}`);
+      cell.setAttribute("aria-pressed", String(wanted.category === c.category && wanted.kind === kind));
+    }
+    line.className = any ? "" : "none";
+    line.querySelector("th button").setAttribute("aria-pressed", String(wanted.category === c.category && !wanted.kind));
+  });
+  say($("needs-total"), short(totals.need));
+  say($("offers-total"), short(totals.offer));
+}
+
+function row(category) {
+  const line = document.createElement("tr"), head = el("th"), name = el("button", "", category.label);
+  head.scope = "row";
+  name.type = "button";
+  name.title = `${category.label} (IASC: ${category.iasc})`;
+  name.dataset.set = "category";
+  choice(name, category.category);
+  head.append(name);
+  line.append(head);
+  for (const kind of ["need", "offer"]) {
+    const data = el("td"), cell = el("button", `cell ${kind}`);
+    cell.type = "button";
+    cell.dataset.set = "cell";
+    cell.dataset.kind = kind;
+    choice(cell, category.category);
+    cell.append(el("span", "fill pale"), el("span", "fill solid"), el("span"));
+    data.append(cell);
+    line.append(data);
+  }
+  return line;
+}
+
+const OUTCOMES = [["alert", "alerts"], ["suggestion", "suggestions"], ["no_match", "no match"], ["folded", "folded repeats"], ["rejected", "rejected"], ["deleted", "deleted"], ["waiting", "under way"]];
+
+export function figures(stats, history) {
+  const { totals, lag } = stats;
+  say($("rate"), rate(stats.posts_per_s));
+  const most = Math.max(1, ...history), points = history.map((n, i) => `${((120 * i) / (history.length - 1)).toFixed(1)},${(27 - (25 * n) / most).toFixed(1)}`).join(" ");
+  $("spark").querySelector("polyline").setAttribute("points", points);
+  $("spark").querySelector("polygon").setAttribute("points", `0,28 ${points} 120,28`);
+  say($("p50"), duration(stats.latency_p50_ms));
+  say($("p95"), duration(stats.latency_p95_ms));
+  say($("read"), number(totals.read ?? 0));
+  const known = OUTCOMES.slice(0, -1).reduce((sum, [name]) => sum + (totals[name] ?? 0), 0);
+  const all = { ...totals, waiting: Math.max(0, (totals.read ?? 0) - known) };
+  const bar = $("outcome-bar"), list = $("outcomes");
+  if (!bar.children.length) {
+    for (const [name, label] of OUTCOMES) {
+      bar.append(el("span", `o-${name}`));
+      const item = el("li");
+      item.append(el("i", `o-${name}`), el("b"), label);
+      list.append(item);
+    }
+  }
+  OUTCOMES.forEach(([name], i) => {
+    const n = all[name] ?? 0;
+    bar.children[i].style.flexGrow = n;
+    bar.children[i].hidden = !n;
+    say(list.children[i].querySelector("b"), short(n));
+    list.children[i].hidden = !n && (name === "deleted" || name === "waiting");
+  });
+  const waiting = lag ? Object.values(lag).reduce((a, b) => a + b, 0) : null;
+  say($("lag"), waiting == null ? "–" : short(waiting));
+  say($("lag-where"), waiting == null ? "the broker does not answer" : waiting ? `most in ${Object.entries(lag).sort((a, b) => b[1] - a[1])[0][0]}` : "all caught up");
+  const up = stats.workers.filter((w) => w.state === "ready").length;
+  say($("workers-up"), `${up}`);
+  const versions = [...new Set(stats.workers.filter((w) => w.state === "ready").map((w) => w.encoder_version))].join(", ");
+  $("workers-say").title = versions && `encoder ${versions}`;
+  say($("workers-on"), versions && `encoder ${versions}`);
+  say($("workers-say"), up === stats.workers.length ? (up ? "ready" : "none has reported") : `of ${stats.workers.length} ready`);
+}
+
+export function pipeline(stats) {
+  $("lags").replaceChildren(...Object.entries(stats.lag ?? {}).flatMap(([topic, n]) => [el("dt", "", `${topic} waiting`), el("dd", "", plural(n, "frame", "frames"))]));
+  $("workers").replaceChildren(...stats.workers.map((w) => {
+    const item = el("li");
+    item.dataset.state = w.state;
+    const what = [w.agents.join(", "), w.encoder_version && `encoder ${w.encoder_version}`, w.message].filter(Boolean).join(" · ");
+    item.append(el("span", "dot"), el("span", "", `${w.name}: ${w.state}${w.state === "gone" ? `, silent for ${duration(w.silent_s * 1000)}` : ""}`), el("small", "", what));
+    return item;
+  }));
+  const search = stats.search, skipped = Object.values(search?.skipped ?? {}).reduce((a, b) => a + b, 0);
+  say($("search-status"), !search ? "Search is off." : search.message || `Search ${search.state}: ${plural(search.posts, "post", "posts")}${skipped ? `, ${plural(skipped, "frame", "frames")} skipped` : ""}.`);
+}
+
+export function bars(id, all, field, name, wanted) {
+  const shown = all.filter(([key]) => key).slice(0, 6), rest = all.reduce((sum, [, n]) => sum + n, 0) - shown.reduce((sum, [, n]) => sum + n, 0);
+  const counts = rest ? [...shown, ["", rest]] : shown;
+  const most = Math.max(1, ...shown.map(([, n]) => n)), held = document.activeElement?.closest?.(`#${id} button`)?.dataset.value;
+  $(id).replaceChildren(...counts.map(([key, n]) => {
+    const item = el("li"), line = el(key ? "button" : "span", key ? "" : "rest"), track = el("span", "track"), fill = el("span", "fill");
+    if (key) {
+      line.type = "button";
+      line.dataset.set = field;
+      line.dataset.value = key;
+      line.setAttribute("aria-pressed", String(wanted[field] === key));
+    }
+    fill.style.width = key ? `${(100 * n) / most}%` : "0";
+    track.append(fill);
+    line.append(el("bdi", "", key ? name(key) : "others"), track, el("span", "", short(n)));
+    item.append(line);
+    return item;
+  }));
+  if (held) [...$(id).querySelectorAll("button")].find((b) => b.dataset.value === held)?.focus();
+}
+
+export function cluster(event, wanted, labels, wasOpen) {
+  const made = clone("cluster-template"), part = (name) => made.querySelector(name);
+  const langs = Object.keys(event.languages ?? {}), label = part(".cluster-label");
+  made.dataset.id = event.cluster_id;
+  choice(label, event.cluster_id);
+  label.firstElementChild.textContent = event.label || event.cluster_id;
+  label.setAttribute("aria-pressed", String(wanted.cluster === event.cluster_id));
+  part(".burst").textContent = event.burst >= 0.5 ? `▲ ${event.burst.toFixed(1)}` : "";
+  part(".size").textContent = plural(event.posts, "post", "posts");
+  part(".span").textContent = `${span(event.first_at * 1000, event.last_at * 1000)}${langs.length ? ` · ${langs.length > 3 ? plural(langs.length, "language", "languages") : langs.map(language).join(", ")}` : ""}`;
+  const queries = Object.entries(event.categories ?? {}).sort((a, b) => b[1] - a[1]);
+  for (const [query, n] of queries.slice(0, 3)) {
+    const [kind, category] = query.split("."), mark = el("span", `kind ${kind === "offer" ? "offer" : "need"}`);
+    mark.append(el("span", "mark"), `${words(kind)}: ${labels.get(category) ?? category} ${short(n)}`);
+    part(".cluster-mix").append(mark);
+  }
+  if (queries.length > 3) part(".cluster-mix").append(el("span", "more", `+${queries.length - 3}`));
+  const medoid = part(".medoid"), examples = event.examples ?? [];
+  medoid.textContent = event.medoid?.text ?? "";
+  medoid.lang = event.medoid?.lang ?? "";
+  const details = part("details");
+  details.hidden = !examples.length;
+  details.open = wasOpen;
+  part("summary").textContent = plural(examples.length, "more example", "more examples");
+  part(".examples").append(...examples.map((x) => {
+    const item = el("li", "", x.text);
+    item.dir = "auto";
+    item.lang = x.lang;
+    return item;
+  }));
+  return made;
+}
+
+// Clusters that an audit takes for one.
+export function proposals(list) {
+  $("proposals-panel").hidden = !list.length;
+  if ($("proposals").dataset.of === JSON.stringify(list)) return;
+  $("proposals").dataset.of = JSON.stringify(list);
+  $("proposals").replaceChildren(...list.map((proposal) => {
+    const item = el("li");
+    proposal.cluster_ids.slice(0, 4).forEach((id, i) => {
+      const button = el("button");
+      button.type = "button";
+      button.dataset.set = "cluster";
+      choice(button, id);
+      button.append(el("bdi", "", proposal.labels[i] || id));
+      item.append(i ? " + " : "", button);
+    });
+    if (proposal.cluster_ids.length > 4) item.append(` + ${proposal.cluster_ids.length - 4} more`);
+    item.append(el("span", "count", ` ${plural(proposal.posts, "post", "posts")}, ${proposal.similarity.toFixed(2)} similar`));
+    return item;
+  }));
+}

@@ -1,0 +1,410 @@
+// The page's life: what is wanted (in the address), what came (server-sent events), keys and clicks.
+import { $, bars, card, categories, cluster, el, figures, hit, pipeline, placed, proposals, regroup, repeated } from "./draw.js";
+import { ago, language, number, plural, rate } from "./words.js";
+
+const FIELDS = ["kind", "category", "level", "lang", "source", "cluster", "q"];
+const KEPT = 300; // cards in the list; older ones can be asked for
+const data = JSON.parse($("data").textContent);
+
+let wanted = fromAddress();
+let state = data.state;
+let page = data.alerts;
+let clusters = new Map();
+let eventId = page.event_id;
+let events = null;
+let waiting = []; // new alerts held back while somebody reads further down
+let asked = 0; // counts requests, so that a late answer to an old question is dropped
+
+// --- address
+function fromAddress() {
+  const params = new URLSearchParams(location.search);
+  return Object.fromEntries([...FIELDS, "search"].map((f) => [f, params.get(f) ?? ""]));
+}
+
+function query(fields = FIELDS, more = {}) {
+  const params = new URLSearchParams(more);
+  for (const f of fields) if (wanted[f]) params.set(f, wanted[f]);
+  return params.toString();
+}
+
+function want(patch, replace = false) {
+  wanted = { ...wanted, ...patch };
+  const params = query([...FIELDS, "search"]);
+  history[replace ? "replaceState" : "pushState"](null, "", params ? `?${params}` : location.pathname);
+  apply();
+}
+
+async function apply() {
+  choices();
+  figuresAndSides();
+  const searched = search();
+  await fetchAlerts();
+  await searched;
+}
+
+// --- fetching
+async function get(path) {
+  const answer = await fetch(path, { headers: { Accept: "application/json" } });
+  if (answer.status === 401) location.reload();
+  if (!answer.ok) throw new Error((await answer.text()).trim() || answer.statusText);
+  return answer.json();
+}
+
+async function fetchAlerts() {
+  const question = ++asked;
+  try {
+    const answer = await get(`/api/alerts?${query()}`);
+    if (question !== asked) return;
+    page = answer;
+    waiting = [];
+    eventId = page.event_id;
+    drawAlerts();
+    listen();
+  } catch (error) { problem(`The alerts could not be fetched: ${error.message}`); }
+}
+
+let resyncing = null;
+function resync() {
+  resyncing ??= setTimeout(async () => {
+    resyncing = null;
+    try {
+      takeState(await get("/api/state"));
+      await fetchAlerts();
+    } catch (error) { problem(`The state could not be fetched: ${error.message}`); }
+  }, 500);
+}
+
+function takeState(next) {
+  state = next;
+  clusters = new Map(state.clusters.map((c) => [c.cluster_id, c]));
+  figuresAndSides();
+}
+
+// --- live events
+function listen() {
+  events?.close();
+  events = new EventSource(`/events?${query(FIELDS, { since: eventId })}`);
+  events.onopen = () => linked("live");
+  events.onerror = () => {
+    linked("lost");
+    if (events.readyState === EventSource.CLOSED) setTimeout(resync, 3000);
+  };
+  events.addEventListener("resync", resync);
+  events.addEventListener("stats", (event) => {
+    const stats = JSON.parse(event.data);
+    state.history = [...state.history.slice(1), stats.posts_per_s];
+    state.stats = stats;
+    for (const [post, n] of Object.entries(stats.repeats)) {
+      for (const made of $("list").children) if (made.dataset.post === post) repeated(made, n);
+    }
+    linked("live");
+    figuresAndSides();
+  });
+  events.addEventListener("live", (event) => {
+    const news = JSON.parse(event.data);
+    eventId = event.lastEventId;
+    for (const c of news.clusters) {
+      if (c.event === "merge" || c.event === "expire") clusters.delete(c.cluster_id);
+      else clusters.set(c.cluster_id, c);
+    }
+    if (news.clusters.length) {
+      drawClusters();
+      const changed = new Set(news.clusters.map((c) => c.cluster_id));
+      for (const made of $("list").children) {
+        const id = made.querySelector(".in-cluster").dataset.value;
+        if (changed.has(id)) placed(made, id, clusters);
+      }
+    }
+    takeAlerts(news.alerts);
+  });
+}
+
+function linked(how) {
+  $("link").dataset.state = how;
+  const text = how === "live" ? `live · ${rate(state.stats.posts_per_s)} posts/s` : "reconnecting …";
+  if ($("link-text").textContent !== text) $("link-text").textContent = text;
+}
+
+function problem(text) {
+  $("problem").textContent = text;
+  $("problem").hidden = !text;
+}
+
+// --- alerts
+function find(id) { return $("list").querySelector(`:scope > [data-id="${CSS.escape(id)}"]`); }
+
+function takeAlerts(shown) {
+  const fresh = [];
+  for (const one of shown) {
+    const made = find(one.alert.alert_id), held = waiting.findIndex((w) => w.alert.alert_id === one.alert.alert_id);
+    if (made) {
+      if (Number(made.dataset.revision) < one.alert.revision) card(one, clusters, made);
+    } else if (held >= 0) {
+      if (one.fits !== false) waiting[held] = one;
+      else waiting.splice(held, 1);
+    } else if (one.fits !== false) fresh.push(one);
+  }
+  page.total += fresh.length;
+  if (!fresh.length) return drawWaiting();
+  if (reading()) waiting.push(...fresh);
+  else insert(fresh, true);
+  announce(fresh);
+  drawWaiting();
+}
+
+// Is somebody reading further down, or standing on a card? Then the list must not move under them.
+function reading() {
+  return $("list").contains(document.activeElement) || document.querySelector(".feed").scrollTop > 60 || (scrollY > 140 && innerWidth < 1181);
+}
+
+function insert(shown, fresh) {
+  const list = $("list");
+  for (const one of [...shown].sort((a, b) => a.rank - b.rank)) {
+    const made = card(one, clusters);
+    if (fresh) made.classList.add("fresh");
+    const below = [...list.children].find((other) => Number(other.dataset.rank) < one.rank);
+    if (below || list.children.length < KEPT) list.insertBefore(made, below ?? null);
+  }
+  while (list.children.length > KEPT) list.lastElementChild.remove();
+  regroup(list);
+  $("empty").hidden = list.children.length > 0;
+  counted();
+}
+
+function drawAlerts() {
+  const held = $("list").contains(document.activeElement) && document.activeElement.closest(".card")?.dataset.id;
+  $("list").replaceChildren(...page.alerts.map((one) => card(one, clusters, find(one.alert.alert_id))));
+  regroup($("list"));
+  if (held) find(held)?.focus({ preventScroll: true });
+  const any = page.alerts.length > 0, filtered = FIELDS.some((f) => wanted[f]);
+  $("empty").hidden = any || Boolean(wanted.search);
+  $("empty").textContent = filtered ? "No alert fits these filters. New ones that do will appear here." : "No alert yet. They appear here as posts come in.";
+  problem(state.stats.problem === "starting" ? "" : state.stats.problem);
+  counted();
+  drawWaiting();
+}
+
+function counted() {
+  $("count").textContent = page.total ? `${number(page.total)} open` : "";
+  $("older").hidden = Boolean(wanted.search) || $("list").children.length >= page.total - waiting.length || !$("list").children.length || $("list").children.length >= KEPT;
+}
+
+function drawWaiting() {
+  waiting.sort((a, b) => b.rank - a.rank);
+  $("more-news").hidden = !waiting.length || Boolean(wanted.search);
+  $("more-news").textContent = `↑ ${plural(waiting.length, "new alert", "new alerts")}`;
+}
+
+function showWaiting() {
+  insert(waiting.splice(0), true);
+  drawWaiting();
+  document.querySelector(".feed").scrollTo({ top: 0 });
+  scrollTo({ top: 0 });
+  $("list").firstElementChild?.focus();
+}
+
+async function older() {
+  const last = $("list").lastElementChild?.dataset.rank;
+  try {
+    const answer = await get(`/api/alerts?${query(FIELDS, { before: last, n: 100 })}`);
+    insert(answer.alerts, false);
+    if (answer.alerts.length < 100) $("older").hidden = true;
+  } catch (error) { problem(`Older alerts could not be fetched: ${error.message}`); }
+}
+
+let unsaid = [], saying = null;
+function announce(fresh) {
+  unsaid.push(...fresh);
+  saying ??= setTimeout(() => {
+    const needs = unsaid.filter((one) => one.alert.kind === "need").length, newest = unsaid.at(-1).alert;
+    $("say").textContent = `${plural(unsaid.length, "new alert", "new alerts")}: ${plural(needs, "need", "needs")}, ${plural(unsaid.length - needs, "offer", "offers")}. Newest: ${newest.kind}, ${newest.label}.`;
+    unsaid = [];
+    saying = null;
+  }, 6000);
+}
+
+// --- everything beside the list
+function figuresAndSides() {
+  figures(state.stats, state.history);
+  const labels = new Map(state.categories.map((c) => [c.category, c.label]));
+  categories(state.categories, state.stats.open, wanted);
+  pipeline(state.stats);
+  proposals(state.stats.proposals);
+  bars("langs", state.stats.langs, "lang", language, wanted);
+  bars("sources", state.stats.sources, "source", (s) => s, wanted);
+  $("cluster-count").textContent = state.stats.clusters ? `of ${number(state.stats.clusters)}` : "";
+  if (state.stats.problem !== "starting") problem(state.stats.problem);
+  drawClusters(labels);
+}
+
+let drawn = "";
+function drawClusters(labels = new Map(state.categories.map((c) => [c.category, c.label]))) {
+  const query = wanted.category && wanted.kind ? `${wanted.kind}.${wanted.category}` : "";
+  const fits = (c) => (!wanted.lang || wanted.lang in (c.languages ?? {})) && (!wanted.source || wanted.source in (c.sources ?? {}))
+    && (!(wanted.kind || wanted.category) || Object.keys(c.categories ?? {}).some((q) => q === query || (!query && (q.startsWith(`${wanted.kind}.`) || q.endsWith(`.${wanted.category}`)))));
+  const shown = [...clusters.values()].filter((c) => c.posts > 1 && fits(c))
+    .sort((a, b) => (b.cluster_id === wanted.cluster) - (a.cluster_id === wanted.cluster) || b.burst - a.burst || b.posts - a.posts).slice(0, 12);
+  const key = JSON.stringify([shown.map((c) => [c.cluster_id, c.version]), wanted.cluster, labels.size]);
+  $("no-clusters").hidden = shown.length > 0;
+  if (key === drawn || $("clusters").contains(document.activeElement)) return;
+  drawn = key;
+  const open = new Set([...$("clusters").querySelectorAll("details[open]")].map((d) => d.closest(".cluster").dataset.id));
+  $("clusters").replaceChildren(...shown.map((c) => cluster(c, wanted, labels, open.has(c.cluster_id))));
+}
+
+// Chips, pressed buttons, the text field: all from `wanted`.
+function choices() {
+  const labels = new Map(state.categories.map((c) => [c.category, c.label]));
+  const name = { kind: (v) => `${v}s`, category: (v) => labels.get(v) ?? v, level: (v) => `${v}s`, lang: language, source: (v) => v, cluster: (v) => `cluster: ${clusters.get(v)?.label || v}`, q: (v) => `contains “${v}”` };
+  const set = FIELDS.filter((f) => wanted[f]);
+  $("chips").hidden = !set.length;
+  $("chips").replaceChildren(...set.map((f) => {
+    const chip = el("button"), text = el("bdi", "", name[f](wanted[f]));
+    chip.type = "button";
+    chip.dataset.set = f;
+    chip.dataset.value = wanted[f];
+    chip.setAttribute("aria-label", `Remove filter ${f}: ${text.textContent}`);
+    chip.append(text, el("span", "", "×"));
+    return chip;
+  }), ...(set.length > 1 ? [Object.assign(el("button", "", "Clear all"), { type: "button", id: "clear" })] : []));
+  for (const button of document.querySelectorAll('.levels button, thead [data-set="kind"]')) {
+    const { set: field, value } = button.dataset;
+    button.setAttribute("aria-pressed", String(wanted[field] === value && !(field === "kind" && wanted.category)));
+  }
+  if (document.activeElement !== $("q")) $("q").value = wanted.q;
+  if (document.activeElement !== $("search-text")) $("search-text").value = wanted.search;
+}
+
+// --- search
+async function search() {
+  const text = wanted.search, open = Boolean(text);
+  $("hits-panel").hidden = !open;
+  $("list").hidden = open;
+  drawWaiting();
+  counted();
+  if (!open) return;
+  $("empty").hidden = true;
+  $("hits-title").textContent = `Posts like “${text}”`;
+  $("hits-note").textContent = "Searching …";
+  $("hits").replaceChildren();
+  try {
+    const found = await get(`/api/search?${new URLSearchParams({ text, k: 30, ...(wanted.lang ? { lang: wanted.lang } : {}) })}`);
+    if (wanted.search !== text) return;
+    $("hits").replaceChildren(...found.hits.map(hit));
+    $("hits-note").textContent = `${plural(found.hits.length, "post", "posts")} of ${number(found.searched)}, nearest in meaning first${wanted.lang ? `, in ${language(wanted.lang)} only` : ""}.${found.complete ? "" : " Older posts are still being read in."}`;
+  } catch (error) { $("hits-note").textContent = `Search failed: ${error.message}`; }
+}
+
+// --- clicks and keys
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-set]");
+  if (!button) return;
+  const { set: field, value, kind } = button.dataset;
+  if (field === "cell") {
+    const same = wanted.category === value && wanted.kind === kind;
+    want(same ? { category: "", kind: "" } : { category: value, kind });
+  } else if (field === "category" && button.closest("tbody")) {
+    want(wanted.category === value && !wanted.kind ? { category: "" } : { category: value, kind: "" });
+  } else if (field === "kind" && button.closest("thead")) {
+    want(wanted.kind === value && !wanted.category ? { kind: "" } : { kind: value, category: "" });
+  } else {
+    want({ [field]: wanted[field] === value ? "" : value });
+  }
+  if (button.closest(".needs, .growing, .bars")) tab("alerts");
+});
+
+function tab(name) {
+  document.body.dataset.tab = name;
+  for (const button of document.querySelectorAll(".tabs button")) button.setAttribute("aria-pressed", String(button.dataset.show === name));
+}
+
+function theme() {
+  const now = getComputedStyle(document.documentElement).colorScheme, dark = now === "dark" || (now !== "light" && !matchMedia("(prefers-color-scheme: light)").matches);
+  document.documentElement.dataset.theme = dark ? "light" : "dark";
+  try { localStorage.setItem("theme", dark ? "light" : "dark"); } catch { /* private window: it lasts as long as the page */ }
+}
+
+function clear() { want({ ...Object.fromEntries(FIELDS.map((f) => [f, ""])), search: "" }); }
+
+function cards() { return [...$(wanted.search ? "hits" : "list").children].filter((made) => made.checkVisibility()); }
+
+function unfold(made) {
+  made.classList.toggle("whole");
+  if (made.parentElement === $("list")) regroup($("list"));
+}
+
+function move(step) {
+  const all = cards(), at = all.indexOf(document.activeElement?.closest?.(".card"));
+  const next = all[at < 0 ? 0 : Math.max(0, Math.min(all.length - 1, at + step))];
+  next?.focus({ preventScroll: true });
+  next?.scrollIntoView({ block: "center" });
+}
+
+const KEYS = {
+  j: () => move(1),
+  k: () => move(-1),
+  o: () => document.activeElement.closest?.(".card")?.querySelector("a[href]")?.click(),
+  "/": () => $("search-text").select(),
+  f: () => $("q").select(),
+  n: () => waiting.length && showWaiting(),
+  x: clear,
+  t: theme,
+  "?": () => $("help").showModal(),
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
+  const field = event.target.closest("input");
+  if (event.key === "Escape") {
+    if (wanted.search) want({ search: "" });
+    else if (field === $("q") && wanted.q) { $("q").value = ""; want({ q: "" }); }
+    document.activeElement.blur();
+    return;
+  }
+  if (field) return;
+  if (event.key === "Enter" && event.target.matches(".card")) unfold(event.target);
+  else if (KEYS[event.key]) {
+    event.preventDefault();
+    KEYS[event.key]();
+  }
+});
+
+$("list").addEventListener("click", (event) => {
+  const text = event.target.closest(".text");
+  if (text && !String(getSelection())) unfold(text.closest(".card"));
+  if (event.target.closest(".weaker")) unfold(event.target.closest(".card"));
+});
+$("search").addEventListener("submit", (event) => {
+  event.preventDefault();
+  tab("alerts");
+  want({ search: $("search-text").value.trim() });
+});
+let typing = null;
+$("q").addEventListener("input", () => {
+  clearTimeout(typing);
+  typing = setTimeout(() => want({ q: $("q").value.trim() }, true), 250);
+});
+$("close-search").addEventListener("click", () => want({ search: "" }));
+$("chips").addEventListener("click", (event) => event.target.closest("#clear") && clear());
+$("more-news").addEventListener("click", showWaiting);
+$("older").addEventListener("click", older);
+$("theme").addEventListener("click", theme);
+$("help-button").addEventListener("click", () => $("help").showModal());
+document.querySelector(".tabs").addEventListener("click", (event) => {
+  const button = event.target.closest("[data-show]");
+  if (button) { tab(button.dataset.show); scrollTo({ top: 0 }); }
+});
+addEventListener("popstate", () => {
+  const before = query([...FIELDS, "search"]);
+  wanted = fromAddress();
+  if (query([...FIELDS, "search"]) !== before) apply(); // the skip link changes the address too
+});
+setInterval(() => { for (const time of document.querySelectorAll("time[data-ms]")) time.textContent = ago(Number(time.dataset.ms)); }, 5000);
+
+try { document.documentElement.dataset.theme = localStorage.getItem("theme") ?? ""; } catch { /* see theme() */ }
+takeState(state);
+choices();
+drawAlerts();
+if (innerWidth <= 860) document.querySelector(".pipe").open = true; // there it has a tab of its own
+search();
+listen();

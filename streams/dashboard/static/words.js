@@ -1,0 +1,47 @@
+// Numbers, times and names as people read them.
+const LANGUAGES = new Intl.DisplayNames(["en"], { type: "language", fallback: "none" });
+const NUMBER = new Intl.NumberFormat("en");
+const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hour12: false });
+const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+
+export const number = (n) => NUMBER.format(n);
+export const short = (n) => (n < 10000 ? NUMBER.format(n) : SHORT.format(n));
+export const plural = (n, one, many) => `${number(n)} ${n === 1 ? one : many}`;
+export const full = (ms) => FULL.format(ms);
+
+export function language(code) {
+  if (!code || code === "und") return "unknown language";
+  try { return LANGUAGES.of(code) ?? code; } catch { return code; }
+}
+
+export function rate(perSecond) {
+  return perSecond >= 100 ? short(Math.round(perSecond)) : perSecond.toFixed(1);
+}
+
+export function duration(ms) {
+  if (ms == null) return "–";
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  return ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60000)} min`;
+}
+
+export function ago(ms, now = Date.now()) {
+  const s = Math.max(0, Math.round((now - ms) / 1000));
+  if (s < 5) return "now";
+  if (s < 60) return `${s} s ago`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+  return s < 86400 ? `${Math.floor(s / 3600)} h ago` : DAY.format(ms);
+}
+
+// From one time to another; the day is said once.
+export function span(from, to, now = Date.now()) {
+  const [a, b] = [moment(from, now), moment(to, now)];
+  if (a === b) return a;
+  return new Date(from).toDateString() === new Date(to).toDateString() ? `${a} – ${CLOCK.format(to)}` : `${a} – ${b}`;
+}
+
+// When something happened: the clock time today, with the day otherwise.
+export function moment(ms, now = Date.now()) {
+  return new Date(ms).toDateString() === new Date(now).toDateString() ? CLOCK.format(ms) : DAY.format(ms);
+}

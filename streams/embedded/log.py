@@ -1,0 +1,160 @@
+"""Partitions: record batches kept as the producer sent them, in memory, limited by bytes.
+
+A batch (format v2) is opaque except for its 61-byte header; records are decoded only to compact, to look up a time
+and to refuse records without a key on compacted topics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import re
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from weakref import WeakSet
+
+from kafka import errors
+from kafka.record.default_records import DefaultRecord, DefaultRecordBatch, DefaultRecordBatchBuilder
+from kafka.record.util import calc_crc32c
+
+HEADER = DefaultRecordBatch.HEADER_STRUCT
+CRC_AT, ATTRIBUTES_AT, MAX_TIMESTAMP_AT = 17, 21, 35
+APPEND_TIME, NOT_SUPPORTED = 0x08, 0x30  # transactional and control batches
+REMEMBERED_BATCHES = 5  # per producer, as Kafka: a client has at most 5 requests in flight
+COMPACT_BYTES = 1 << 20
+SETTINGS = {
+    "cleanup.policy": "delete", "message.timestamp.type": "CreateTime", "max.message.bytes": "1048588",
+    "retention.bytes": "-1",
+}  # fmt: skip
+IGNORED = {"min.cleanable.dirty.ratio", "retention.ms", "segment.bytes", "segment.ms"}  # mean something on disk only
+
+
+@dataclass
+class Batch:
+    """One record batch; `last` is its last offset, `data` starts with the base offset."""
+
+    first: int
+    last: int
+    data: bytes
+
+
+class Partition:
+    """`start` and `end`: the first offset kept and the next to be written. `waiting`: long polls to wake up.
+
+    config: the topic's settings, of which only SETTINGS mean something. retention_bytes: the limit where it sets none,
+    for memory is all there is. Raises InvalidConfigurationError.
+    """
+
+    def __init__(self, config: dict[str, str], retention_bytes: int) -> None:
+        policy, stamps, *numbers = (config.get(name, default) for name, default in SETTINGS.items())
+        self.compacts, self.deletes = "compact" in policy, "delete" in policy
+        self.append_time = stamps == "LogAppendTime"
+        known = config.keys() <= SETTINGS.keys() | IGNORED and stamps in ("CreateTime", "LogAppendTime")
+        known &= set(policy.split(",")) <= {"compact", "delete"}
+        if not known or not all(re.fullmatch(r"-1|\d+", number) for number in numbers):
+            raise errors.InvalidConfigurationError(f"not known to the embedded broker: {config}")
+        self.max_batch_bytes, kept = map(int, numbers)
+        self.retention_bytes = kept if kept >= 0 else retention_bytes
+        self.batches: list[Batch] = []
+        self.start = self.end = self.size_bytes = self.compacted_bytes = 0
+        self.producers: dict[int, tuple[int, dict]] = {}  # idempotent ones: epoch, {(sequence, count): base offset}
+        self.waiting: WeakSet[asyncio.Event] = WeakSet()  # of the fetches under way: they vanish with them
+
+    def append(self, records: bytes) -> int:
+        """Append one record batch; returns its base offset. Raises Kafka's error for a bad one."""
+        data = bytearray(records)
+        if len(data) < HEADER.size:
+            raise errors.CorruptRecordError(f"{len(data)} bytes are no record batch")
+        _, length, _, magic, crc, flags, last_delta, _, _, producer, epoch, sequence, n = HEADER.unpack_from(data)
+        if magic != 2 or length + 12 != len(data) or crc != calc_crc32c(memoryview(data)[ATTRIBUTES_AT:]):
+            raise errors.CorruptRecordError("format, length or checksum is wrong, or more than one batch")
+        if len(data) > self.max_batch_bytes:
+            raise errors.MessageSizeTooLargeError(f"{len(data)} > {self.max_batch_bytes} bytes")
+        if flags & NOT_SUPPORTED or n < 1 or last_delta != n - 1:
+            raise errors.InvalidRecordError("transactions are not supported by the embedded broker")
+        if self.compacts and any(r.key is None for r in DefaultRecordBatch(data)):
+            raise errors.InvalidRecordError("a record of a compacted topic needs a key")
+        if producer >= 0 and (known := self._known(producer, epoch, sequence, n)) is not None:
+            return known
+        if self.append_time:
+            struct.pack_into(">h", data, ATTRIBUTES_AT, flags | APPEND_TIME)
+            struct.pack_into(">q", data, MAX_TIMESTAMP_AT, int(time.time() * 1000))
+            struct.pack_into(">I", data, CRC_AT, calc_crc32c(memoryview(data)[ATTRIBUTES_AT:]))
+        struct.pack_into(">q", data, 0, self.end)
+        base, self.end = self.end, self.end + n
+        self.batches.append(Batch(base, self.end - 1, bytes(data)))
+        self.size_bytes += len(data)
+        if self.compacts and self.size_bytes > 2 * self.compacted_bytes + COMPACT_BYTES:
+            self.compact()  # only when the log has doubled: the cost per record stays constant
+        while self.deletes and self.size_bytes > self.retention_bytes and len(self.batches) > 1:
+            self.delete_before(self.batches[1].first)
+        for event in self.waiting:
+            event.set()
+        return base
+
+    def _known(self, producer: int, epoch: int, sequence: int, n: int) -> int | None:
+        """The base offset of a batch that was sent again; None if it is new and the next one in sequence."""
+        newest, sent = self.producers.get(producer, (-1, {}))
+        if epoch < newest:
+            raise errors.InvalidProducerEpochError(f"{epoch} < {newest}")
+        sent = sent if epoch == newest else {}
+        if (sequence, n) in sent:
+            return sent[sequence, n]
+        if sent and sequence != sum(list(sent)[-1]) % 2**31:
+            raise errors.OutOfOrderSequenceNumberError(f"{sequence} after {list(sent)[-1]}")
+        self.producers[producer] = epoch, dict([*sent.items(), ((sequence, n), self.end)][-REMEMBERED_BATCHES:])
+        return None
+
+    def read(self, offset: int, max_bytes: int, first: bool) -> bytes:
+        """Whole batches from the one that holds `offset`, b"" at the end of the log. Raises OffsetOutOfRangeError.
+
+        `first`: nothing else is in the response, so one batch is given however large it is (KIP-74).
+        """
+        if not self.start <= offset <= self.end:
+            raise errors.OffsetOutOfRangeError(f"{offset} not in {self.start}..{self.end}")
+        found, size_bytes = [], 0
+        for at in range(self._index(offset), len(self.batches)):
+            size_bytes += len(self.batches[at].data)
+            if size_bytes > max_bytes and (found or not first):
+                break
+            found.append(self.batches[at].data)
+        return b"".join(found)
+
+    def _index(self, offset: int) -> int:
+        return bisect.bisect_left(self.batches, offset, key=lambda batch: batch.last)
+
+    def records(self) -> Iterator[DefaultRecord]:
+        """Every record that is kept."""
+        return (r for batch in self.batches for r in DefaultRecordBatch(batch.data) if r.offset >= self.start)
+
+    def delete_before(self, offset: int) -> int:
+        """Forget records below `offset` (-1: all); returns the new start. Raises OffsetOutOfRangeError."""
+        offset = self.end if offset == -1 else offset
+        if not 0 <= offset <= self.end:
+            raise errors.OffsetOutOfRangeError(f"{offset} > {self.end}")
+        self.start = max(self.start, offset)
+        n = self._index(self.start)
+        self.size_bytes -= sum(len(batch.data) for batch in self.batches[:n])
+        del self.batches[:n]
+        return self.start
+
+    def compact(self) -> None:
+        """Keep only the last record of each key, at its offset. Deletions stay, as Apache keeps them for a day."""
+        last = set({r.key: r.offset for r in self.records()}.values())
+        self.batches = [kept for batch in self.batches if (kept := _keep(batch, last))]
+        self.size_bytes = self.compacted_bytes = sum(len(batch.data) for batch in self.batches)
+
+
+def _keep(batch: Batch, offsets: set[int]) -> Batch | None:
+    """The batch with only the records at these offsets; None if that is none of them."""
+    kept = [r for r in DefaultRecordBatch(batch.data) if r.offset in offsets]
+    if not kept:
+        return None
+    made = DefaultRecordBatchBuilder(2, DefaultRecordBatch(batch.data).compression_type, 0, -1, -1, -1, 1 << 31)
+    for r in kept:
+        made.append(r.offset - batch.first, r.timestamp, r.key, r.value, r.headers)
+    data = made.build()
+    struct.pack_into(">q", data, 0, batch.first)
+    return Batch(batch.first, kept[-1].offset, bytes(data))

@@ -1,0 +1,193 @@
+"""`crisis ingest http`: POST /posts, NDJSON or a JSON array, behind a bearer token.
+
+202 comes only once the broker has acknowledged every post of the request. Under load it answers 429 and 413 instead of
+filling its memory: what it holds is bounded by `held_bytes`. Single posts are not judged here; a bad one becomes a
+counted reject further on, like from any other source.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from models.errors import ConfigError, ServiceError
+from models.posts import split_lines
+from streams.ingest.lines import head_of, key_of
+from streams.ingest.stopping import SIGNALS
+from streams.ingest.writer import FrameWriter, open_writer
+
+if TYPE_CHECKING:
+    from streams.config import Settings
+
+
+@dataclass(frozen=True)
+class HttpConfig:
+    """What one server takes on."""
+
+    body_bytes: int = 8 << 20  # of one request: some 20,000 posts
+    held_bytes: int = 64 << 20  # of all requests whose posts are not yet acknowledged
+    read_s: float = 30.0  # for a client to send its body
+    acknowledge_s: float = 130.0  # beyond the writer's own delivery timeout
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, reason: str, **headers: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.headers = status, reason, headers
+
+
+class PostServer:
+    """Takes requests into a writer; `app` is the ASGI application."""
+
+    def __init__(self, writer: FrameWriter, token: str, config: HttpConfig = HttpConfig()) -> None:  # noqa: B008
+        self._writer, self._token, self._config = writer, token.encode(), config
+        self._held_bytes = 0
+        self.app = Starlette(routes=[Route("/posts", self.posts, methods=["POST"]), Route("/healthz", self.healthz)])
+
+    async def healthz(self, request: Request) -> Response:
+        """503 once the broker failed: the supervisor starts the process again."""
+        error = self._writer.error
+        return JSONResponse({"ok": error is None, "reason": str(error or "")}, 503 if error else 200)
+
+    async def posts(self, request: Request) -> Response:
+        """POST /posts."""
+        held = 0
+        try:
+            self._authorise(request)
+            body = bytearray()
+            async with asyncio.timeout(self._config.read_s):
+                async for chunk in self._stream(request):
+                    body += chunk
+                    held += len(chunk)
+                    self._held_bytes += len(chunk)
+                    if self._held_bytes > self._config.held_bytes or self._writer.crowded:
+                        raise _Refused(429, "too many posts are waiting for the broker", **{"Retry-After": "1"})
+            lines = _lines(bytes(body))
+            await self._deliver(lines)
+        except _Refused as refused:
+            return JSONResponse({"reason": refused.reason}, refused.status, headers=refused.headers)
+        except TimeoutError:
+            return JSONResponse({"reason": "the request or the broker took too long: send it again"}, 503)
+        except ServiceError as error:
+            return JSONResponse({"reason": str(error)}, 503)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        finally:
+            self._held_bytes -= held
+        return JSONResponse({"posts": len(lines)}, 202)
+
+    def _authorise(self, request: Request) -> None:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self._token):
+            raise _Refused(401, "send 'Authorization: Bearer <token>'", **{"WWW-Authenticate": "Bearer"})
+
+    async def _stream(self, request: Request):
+        too_large = f"at most {self._config.body_bytes} bytes a request: send the posts in several"
+        announced = request.headers.get("content-length", "")
+        if announced.isdecimal() and int(announced) > self._config.body_bytes:
+            raise _Refused(413, too_large)
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise _Refused(415, "send the posts uncompressed")
+        size = 0
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > self._config.body_bytes:
+                raise _Refused(413, too_large)
+            yield chunk
+
+    async def _deliver(self, lines: list[bytes]) -> None:
+        """Returns when the broker has acknowledged all lines."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+
+        def settle(error: ServiceError | None) -> None:
+            if not done.done():  # the client may be gone
+                done.set_exception(error) if error else done.set_result(None)
+
+        def then(error: ServiceError | None) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the server is stopping
+                loop.call_soon_threadsafe(settle, error)
+
+        for number, line in enumerate(lines):
+            last = number == len(lines) - 1
+            await self._writer.put(line, key=key_of(head_of(line)), then=then if last else None)
+        async with asyncio.timeout(self._config.acknowledge_s):
+            await done
+
+
+def _lines(body: bytes) -> list[bytes]:
+    """The posts of a body, one line each. Raises _Refused if it holds none."""
+    start = body.lstrip()[:1]
+    if start == b"[":
+        try:
+            elements = msgspec.json.decode(body, type=list[msgspec.Raw])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise _Refused(400, f"not a JSON array of posts: {error}") from error
+        # Line ends stand only between the tokens of an element: inside a JSON string they would be escaped.
+        lines = [bytes(e).replace(b"\n", b" ").replace(b"\r", b" ") for e in elements]
+    elif start in (b"{", b""):
+        lines = split_lines(body)
+    else:
+        raise _Refused(400, "a body is NDJSON (one post per line) or a JSON array of posts")
+    if not lines:
+        raise _Refused(400, "no posts in the body")
+    return lines
+
+
+def read_token(token_file: str | None) -> str:
+    """The token clients must send: from a file, else from CRISIS_HTTP_TOKEN. Raises ConfigError if there is none."""
+    if token_file:
+        try:
+            token = Path(token_file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot read the token file {token_file}: {error}") from error
+    else:
+        token = os.environ.get("CRISIS_HTTP_TOKEN", "").strip()
+    if len(token) < 16:
+        raise ConfigError(
+            "POST /posts needs a token of 16 characters or more: give --token-file or set CRISIS_HTTP_TOKEN "
+            "(python -c 'import secrets; print(secrets.token_urlsafe(32))' makes one)"
+        )
+    return token
+
+
+async def _serve(config: uvicorn.Config) -> None:
+    """Until a signal; requests that are under way get their answer. uvicorn itself would die of the signal in the end."""
+    server = uvicorn.Server(config)
+    server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
+    for number in SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
+    await server.serve()
+
+
+@click.command()
+@click.option("--host", help="Where to listen; default: the settings' ingest.http_host.")
+@click.option("--port", type=int, help="Default: the settings' ingest.http_port.")
+@click.option("--token-file", type=click.Path(dir_okay=False), help="File holding the token; else CRISIS_HTTP_TOKEN.")
+@click.pass_obj
+def http(settings: Settings, host: str | None, port: int | None, token_file: str | None) -> None:
+    """Serve POST /posts: NDJSON (one post per line) or a JSON array, with `Authorization: Bearer TOKEN`.
+
+    202: every post is on the broker. 400: no posts. 401: token. 413: too large. 429: busy, come again. 503: no broker.
+    """
+    token = read_token(token_file)
+    host = host or settings.ingest.http_host
+    port = settings.ingest.http_port if port is None else port
+    with open_writer(settings) as writer:
+        click.echo(f"POST posts to http://{host}:{port}/posts", err=True)
+        app = PostServer(writer, token).app
+        asyncio.run(_serve(uvicorn.Config(app, host, port, log_level="warning", timeout_graceful_shutdown=10)))
+    click.echo(f"{writer.counts.sent:,} posts acknowledged by the broker", err=True)

@@ -1,0 +1,141 @@
+"""Files and streams of bytes → JSON lines, one post each. Nothing is dropped: what cannot be read stays a line that
+`parse_post` will refuse and count.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Struct
+
+from models.errors import ConfigError
+from streams.ingest.writer import oversize_marker
+
+CSV_SUFFIXES = (".csv", ".tsv")
+# What tables call our fields. Ours come first, so a table that has both is read by ours.
+COLUMNS = {
+    "id": ("id", "post_id", "tweet_id", "tweetid", "status_id", "message_id"),
+    "text": ("text", "tweet_text", "tweet", "message", "content", "body", "raw_text"),
+    "created_at": ("created_at", "timestamp", "datetime", "time", "date", "epoch"),
+    "lang": ("lang", "language"),
+    "source": ("source", "network", "channel", "platform"),
+    "author": ("author", "user_name", "username", "user", "screen_name"),
+    "url": ("url", "uri", "link"),
+    "reply_to": ("reply_to",),
+    "repost_of": ("repost_of",),
+    "kind": ("kind",),
+    "lat": ("lat", "latitude", "geo+lat"),
+    "lon": ("lon", "lng", "long", "longitude", "geo+lon"),
+}
+
+
+class Head(Struct):
+    """What the ingester itself needs of a line: its key and, for a replay, its time."""
+
+    id: str | int | None = None
+    created_at: str | int | float | None = None
+
+
+_head = msgspec.json.Decoder(Head).decode
+
+
+def head_of(line: bytes) -> Head:
+    """Id and time of a line; empty where it has none or is not readable."""
+    try:
+        return _head(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return Head()
+
+
+def key_of(head: Head) -> str | None:
+    """The key that keeps all lines about one post in order."""
+    return None if head.id is None else str(head.id)
+
+
+def open_file(path: Path) -> tuple[BinaryIO, BinaryIO]:
+    """(the bytes, the file on disk): the second one's position says how far a compressed file is read."""
+    try:
+        disk = path.open("rb")
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    return (gzip.open(disk, "rb") if path.suffix == ".gz" else disk), disk  # type: ignore[return-value]
+
+
+def is_table(path: Path) -> bool:
+    """CSV or TSV by its name, compressed or not."""
+    return Path(path.name.removesuffix(".gz")).suffix.lower() in CSV_SUFFIXES
+
+
+def read_lines(stream: BinaryIO, longest: int) -> Iterator[bytes]:
+    """Lines of a stream in bounded memory: one of more than `longest` bytes comes as its oversize marker."""
+    while piece := stream.readline(longest + 1):
+        if len(piece) <= longest or piece.endswith(b"\n"):
+            yield piece
+            continue
+        size = len(piece)
+        while rest := stream.readline(1 << 16):
+            size += len(rest)
+            if rest.endswith(b"\n"):
+                break
+        yield oversize_marker(piece, size)
+
+
+def read_table(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """Rows of a CSV with a header → JSON lines. Rows without an id get one from the file's name and their number.
+
+    Raises ConfigError if there is no column that could be the text.
+    """
+    csv.field_size_limit(1 << 24)
+    # Undecodable bytes go through unchanged, so that the post is refused as bad UTF-8 with its bytes.
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    try:
+        yield from _rows(text, name)
+    finally:
+        text.detach()  # the stream is the caller's to close
+
+
+def _rows(text: io.TextIOWrapper, name: str) -> Iterator[bytes]:
+    header = text.readline()
+    delimiter = max(",;\t|", key=header.count)
+    titles = [title.strip().lstrip("#").lower() for title in next(csv.reader([header], delimiter=delimiter), [])]
+    places = {
+        field: next(titles.index(name) for name in names if name in titles)
+        for field, names in COLUMNS.items()
+        if any(name in titles for name in names)
+    }
+    if "text" not in places:
+        wanted, found = " or ".join(COLUMNS["text"]), ", ".join(titles) or "none"
+        raise ConfigError(f"{name}: no column named {wanted}; it has {found}")
+    rows = csv.reader(text, delimiter=delimiter)
+    number = 0
+    while True:
+        number += 1
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            yield json.dumps(f"{name}, row {number}: {error}").encode()  # refused as not an object
+            continue
+        if row is None:
+            return
+        if row:
+            yield _row_line(row, places, f"{name}/{number}")
+
+
+def _row_line(row: list[str], places: dict[str, int], default_id: str) -> bytes:
+    cells = {field: row[i] for field, i in places.items() if i < len(row) and row[i].strip()}
+    lat, lon = cells.pop("lat", None), cells.pop("lon", None)
+    post: dict[str, object] = {"id": default_id, **cells}
+    post.setdefault("text", "")
+    try:
+        if lat and lon:
+            post["geo"] = {"lat": float(lat), "lon": float(lon)}
+    except ValueError:
+        pass  # a place that cannot be read is no reason to lose the post
+    return json.dumps(post, ensure_ascii=False).encode("utf-8", "surrogateescape")

@@ -1,0 +1,103 @@
+"""What the live sources share: they connect again for ever, with a growing pause, and say how they fare."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import click
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
+
+from streams.ingest.cursor import Cursor
+from streams.ingest.stopping import until_stopped
+from streams.ingest.writer import FrameWriter, open_writer
+
+if TYPE_CHECKING:
+    from streams.config import Settings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ReconnectConfig:
+    """How a live source holds its connection."""
+
+    stall_s: float = 45.0  # nothing received for so long: the connection is dead, whatever TCP says
+    first_wait_s: float = 1.0
+    longest_wait_s: float = 60.0
+
+
+class Disconnected(Exception):
+    """The connection ended or never came about; the next attempt may do better."""
+
+
+async def keep_connected(session: Callable[[], Awaitable[None]], config: ReconnectConfig) -> None:
+    """Run sessions one after another, for ever.
+
+    A session that received something returns when its connection ends; one that received nothing raises Disconnected,
+    which doubles the pause before the next (with jitter). Other exceptions end it all.
+    """
+    wait = wait_random_exponential(multiplier=config.first_wait_s, max=config.longest_wait_s)
+    while True:
+        retrying = AsyncRetrying(
+            wait=wait, retry=retry_if_exception_type(Disconnected), before_sleep=_tell, reraise=True
+        )
+        async for attempt in retrying:
+            with attempt:
+                await session()
+        log.warning("connection lost, connecting again")
+        await asyncio.sleep(config.first_wait_s)
+
+
+def _tell(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    wait_s = state.next_action.sleep if state.next_action else 0.0
+    log.warning("%s; attempt %d in %.1f s", error, state.attempt_number + 1, wait_s)
+
+
+class LiveSource(Protocol):
+    """What `run_live` runs."""
+
+    skipped: Counter[str]
+
+    async def run(self) -> None: ...
+
+
+def run_live(settings: Settings, cursor_path: str | None, make: Callable[[FrameWriter, Cursor], LiveSource]) -> None:
+    """Run a live source until a signal or its failure; then everything read is acknowledged and the cursor saved."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    cursor = Cursor(cursor_path)
+
+    async def main() -> None:
+        source = make(writer, cursor)
+        reporter = asyncio.create_task(report(writer, source.skipped))
+        try:
+            await until_stopped(asyncio.create_task(source.run()))
+        finally:
+            reporter.cancel()
+
+    try:
+        with open_writer(settings) as writer:
+            asyncio.run(main())
+    finally:
+        cursor.save()
+    click.echo(f"{writer.counts.sent:,} posts acknowledged by the broker", err=True)
+
+
+async def report(writer: FrameWriter, skipped: Counter[str], every_s: float = 30.0) -> None:
+    """Print a line of counts now and then, for ever."""
+    before, at = 0, time.monotonic()
+    while True:
+        await asyncio.sleep(every_s)
+        now, read = time.monotonic(), writer.counts.read
+        rate = (read - before) / (now - at)
+        click.echo(
+            f"{time.strftime('%H:%M:%S')}  {read:,} read ({rate:,.1f}/s), {writer.counts.sent:,} acknowledged, "
+            f"{skipped.total():,} left out", err=True,
+        )  # fmt: skip
+        before, at = read, now

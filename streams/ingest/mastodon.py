@@ -1,0 +1,256 @@
+"""`crisis ingest mastodon`: a server's public, local or hashtag stream (server-sent events).
+
+https://docs.joinmastodon.org/methods/streaming/. Since Mastodon 4.2 every stream needs a token. The stream makes no
+effort to catch up after a break, so each new connection first reads what it missed from the timeline (REST), oldest
+first; a post seen twice is folded further on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+import click
+import httpx
+import msgspec
+from httpx_sse import EventSource, SSEError, aconnect_sse
+from msgspec import Struct
+
+from models.errors import ConfigError, ServiceError
+from streams.ingest.cursor import Cursor
+from streams.ingest.live import Disconnected, ReconnectConfig, keep_connected, run_live
+from streams.ingest.writer import FrameWriter
+
+if TYPE_CHECKING:
+    from streams.config import Settings
+
+log = logging.getLogger(__name__)
+PAGE = 40  # the most a timeline page holds
+PAGES = 25  # of missed posts that are read after a break; 1,000 posts
+
+
+@dataclass(frozen=True)
+class MastodonConfig:
+    """Which stream, from where."""
+
+    server: str  # https://mastodon.example
+    token: str
+    stream: Literal["public", "local"] = "public"
+    hashtag: str | None = None  # instead of the whole stream
+    reconnect: ReconnectConfig = field(default_factory=ReconnectConfig)
+
+    @property
+    def streaming(self) -> tuple[str, dict[str, str]]:
+        """Path and parameters of the stream."""
+        local = "/local" if self.stream == "local" else ""
+        if self.hashtag:
+            return f"/api/v1/streaming/hashtag{local}", {"tag": self.hashtag}
+        return f"/api/v1/streaming/public{local}", {}
+
+    @property
+    def timeline(self) -> tuple[str, dict[str, str]]:
+        """Path and parameters of the same posts over REST."""
+        path = f"/api/v1/timelines/tag/{self.hashtag}" if self.hashtag else "/api/v1/timelines/public"
+        return path, {"local": "true"} if self.stream == "local" else {}
+
+
+class _Account(Struct):
+    acct: str = ""
+
+
+class _Reblog(Struct):
+    id: str = ""
+
+
+class _Status(Struct):
+    id: str
+    content: str = ""
+    spoiler_text: str = ""
+    created_at: str | None = None
+    language: str | None = None
+    visibility: str = "public"
+    url: str | None = None
+    account: _Account = msgspec.field(default_factory=_Account)
+    in_reply_to_id: str | None = None
+    reblog: _Reblog | None = None
+
+
+_decode = msgspec.json.Decoder(_Status).decode
+
+
+class _Text(HTMLParser):
+    """Paragraphs and <br> become line ends. Links keep their whole address: Mastodon only hides parts of it by CSS."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("br", "li"):
+            self.parts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("p", "blockquote", "ul", "ol", "pre"):
+            self.parts.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)
+
+
+def html_to_text(html: str) -> str:
+    """What a reader of the status sees."""
+    parser = _Text()
+    parser.feed(html)
+    parser.close()
+    return "".join(parser.parts).strip()
+
+
+def to_post(status: _Status, host: str, kind: Literal["create", "update"]) -> dict[str, Any] | str:
+    """The raw post of a status, or the reason why there is none."""
+    if status.visibility not in ("public", "unlisted"):
+        return "not public"
+    text = "\n".join(part for part in (status.spoiler_text.strip(), html_to_text(status.content)) if part)
+    if not text:
+        return "no text"
+    author = status.account.acct
+    post = {
+        "id": f"masto:{host}/{status.id}",
+        "text": text,
+        "created_at": status.created_at,
+        "lang": status.language,
+        "source": "mastodon",
+        "author": author if "@" in author or not author else f"{author}@{host}",
+        "url": status.url,
+        "reply_to": f"masto:{host}/{status.in_reply_to_id}" if status.in_reply_to_id else None,
+        "repost_of": f"masto:{host}/{status.reblog.id}" if status.reblog else None,
+        "kind": kind,
+    }
+    return {name: value for name, value in post.items() if value is not None}
+
+
+class MastodonSource:
+    """Reads one stream into a writer until cancelled."""
+
+    def __init__(self, writer: FrameWriter, config: MastodonConfig, cursor: Cursor) -> None:
+        self._writer, self._config, self._cursor = writer, config, cursor
+        self._host = urlsplit(config.server).hostname or ""
+        if not self._host or urlsplit(config.server).scheme not in ("http", "https"):
+            raise ConfigError(f"--server {config.server!r} is not an address like https://mastodon.example")
+        self._newest = cursor.value or ""
+        self.skipped: Counter[str] = Counter()
+
+    async def run(self) -> None:
+        """For ever. Raises ServiceError where the server refuses us or the broker fails."""
+        timeout = httpx.Timeout(20.0, read=self._config.reconnect.stall_s)  # heartbeats come every 15 s
+        headers = {"Authorization": f"Bearer {self._config.token}"}
+        async with httpx.AsyncClient(base_url=self._config.server, headers=headers, timeout=timeout) as client:
+            await keep_connected(lambda: self._session(client), self._config.reconnect)
+
+    async def _session(self, client: httpx.AsyncClient) -> None:
+        received = 0
+        path, params = self._config.streaming
+        try:
+            async with aconnect_sse(client, "GET", path, params=params) as stream:
+                self._check(stream.response)
+                async for status in self._missed(client):
+                    await self._take(status, "create")
+                async for event, data in _events(stream):
+                    received += 1
+                    await self._event(event, data)
+            reason = f"{self._host} ended the stream"
+        except (httpx.HTTPError, SSEError) as error:
+            reason = f"{self._host}: {type(error).__name__} {error}".rstrip()
+        if not received:
+            raise Disconnected(reason)
+        log.warning("%s", reason)
+
+    def _check(self, response: httpx.Response) -> None:
+        if response.status_code in (401, 403):
+            raise ServiceError(f"{self._host} refuses the token ({response.status_code}): make one with scope 'read'")
+        if response.status_code == 404:
+            raise ServiceError(f"{self._host} has no stream {self._config.streaming[0]}: is it a Mastodon server?")
+        response.raise_for_status()
+
+    async def _missed(self, client: httpx.AsyncClient) -> AsyncIterator[bytes]:
+        """Statuses newer than the newest we have, oldest first."""
+        path, params = self._config.timeline
+        for _ in range(PAGES if self._newest else 0):
+            asked = params | {"min_id": self._newest, "limit": str(PAGE)}
+            response = await client.get(path, params=asked)
+            self._check(response)
+            statuses = msgspec.json.decode(response.content, type=list[msgspec.Raw])
+            for status in reversed(statuses):
+                yield bytes(status)
+            if len(statuses) < PAGE:
+                return
+
+    async def _event(self, event: str, data: bytes) -> None:
+        if event in ("update", "status.update"):
+            await self._take(data, "create" if event == "update" else "update")
+        elif event == "delete":
+            post_id = f"masto:{self._host}/{data.decode(errors='replace').strip()}"
+            deletion = {"id": post_id, "kind": "delete", "source": "mastodon"}
+            await self._writer.put(msgspec.json.encode(deletion), key=post_id)
+        else:
+            self.skipped[event] += 1
+
+    async def _take(self, data: bytes, kind: Literal["create", "update"]) -> None:
+        try:
+            status = _decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            # Sent on as it is: it becomes a counted reject with its bytes.
+            await self._writer.put(data.replace(b"\n", b" ").replace(b"\r", b" "))
+            return
+        post = to_post(status, self._host, kind)
+        if isinstance(post, str):
+            self.skipped[post] += 1
+            return
+        newer = kind == "create" and (len(status.id), status.id) > (len(self._newest), self._newest)
+        if newer:
+            self._newest = status.id
+        then = self._cursor.advance(status.id) if newer else None
+        await self._writer.put(msgspec.json.encode(post), key=post["id"], then=then)
+
+
+async def _events(stream: EventSource) -> AsyncIterator[tuple[str, bytes]]:
+    async for event in stream.aiter_sse():
+        yield event.event, event.data.encode()
+
+
+def read_token(token_file: str | None) -> str:
+    """From a file, else from CRISIS_MASTODON_TOKEN. Raises ConfigError if there is none."""
+    if token_file:
+        try:
+            return Path(token_file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot read the token file {token_file}: {error}") from error
+    if token := os.environ.get("CRISIS_MASTODON_TOKEN", "").strip():
+        return token
+    raise ConfigError(
+        "Mastodon streams need a token: Preferences → Development → New application (scope 'read'), then give "
+        "--token-file or set CRISIS_MASTODON_TOKEN"
+    )
+
+
+@click.command()
+@click.option("--server", required=True, help="https://mastodon.example")
+@click.option("--stream", type=click.Choice(["public", "local"]), default="public", show_default=True)
+@click.option("--hashtag", help="Only posts with this hashtag (without #).")
+@click.option("--token-file", type=click.Path(dir_okay=False), help="Holds the token; else CRISIS_MASTODON_TOKEN.")
+@click.option("--cursor", type=click.Path(dir_okay=False), help="Keep the position in this file and go on from it.")
+@click.pass_obj
+def mastodon(
+    settings: Settings, server: str, stream: Literal["public", "local"], hashtag: str | None, token_file: str | None,
+    cursor: str | None,
+) -> None:  # fmt: skip
+    """Public posts that SERVER sees, their edits and deletions."""
+    tag = hashtag.removeprefix("#") if hashtag else None
+    config = MastodonConfig(server.rstrip("/"), read_token(token_file), stream, tag)
+    run_live(settings, cursor, lambda writer, kept: MastodonSource(writer, config, kept))

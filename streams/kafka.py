@@ -1,0 +1,114 @@
+"""Connecting to Kafka from the three clients, and making the topics.
+
+Faust drives the workers; aiokafka follows compacted topics from inside an event loop; kafka-python is the admin and
+the plain subscriber.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable
+
+import faust
+from aiokafka import AIOKafkaConsumer
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError, TopicAlreadyExistsError
+
+from models.errors import ServiceError
+from streams.config import TOPICS, Broker, Settings, secret
+
+COMPACTED = ("queries", "encoders")
+ONE_PARTITION = ("posts.matched", "clusters", "queries", "encoders")
+
+
+def _ssl_context(broker: Broker) -> ssl.SSLContext | None:
+    if broker.security not in ("SSL", "SASL_SSL"):
+        return None
+    return ssl.create_default_context(cafile=str(broker.ca_file) if broker.ca_file else None)
+
+
+def client_options(broker: Broker) -> dict:
+    """Connection keyword arguments that kafka-python and aiokafka share."""
+    options: dict = {"bootstrap_servers": broker.bootstrap.split(","), "security_protocol": broker.security}
+    if context := _ssl_context(broker):
+        options["ssl_context"] = context
+    if broker.security.startswith("SASL"):
+        options |= {
+            "sasl_mechanism": broker.sasl_mechanism,
+            "sasl_plain_username": broker.username,
+            "sasl_plain_password": secret(broker.password_file),
+        }
+    return options
+
+
+def faust_credentials(broker: Broker) -> faust.SSLCredentials | faust.SASLCredentials | None:
+    """The same as Faust wants it."""
+    context = _ssl_context(broker)
+    if broker.security.startswith("SASL"):
+        return faust.SASLCredentials(
+            username=broker.username, password=secret(broker.password_file), ssl_context=context,
+            mechanism=broker.sasl_mechanism,
+        )  # fmt: skip
+    return faust.SSLCredentials(context=context) if context else None
+
+
+def admin(settings: Settings) -> KafkaAdminClient:
+    """An admin client. Raises ServiceError if no broker answers."""
+    try:
+        return KafkaAdminClient(**client_options(settings.broker), client_id="crisis-admin", request_timeout_ms=15_000)
+    except (KafkaError, OSError) as error:
+        raise ServiceError(
+            f"no Kafka broker at {settings.broker.bootstrap} ({error}): start one (`make demo` brings its own, "
+            "deploy/compose.yaml a real one) or set CRISIS_BROKER__BOOTSTRAP"
+        ) from error
+
+
+def topic_configs(settings: Settings) -> dict[str, dict]:
+    """Every topic with its partitions, replication and settings, by full name."""
+    configs = {}
+    for topic in TOPICS:
+        if topic in COMPACTED:
+            config = {"cleanup.policy": "compact"}
+        else:
+            config = {"cleanup.policy": "delete", "retention.ms": str(int(settings.topics.retention_h * 3_600_000))}
+        if topic == "posts.raw":  # when a post was seen is the broker's word, not the sender's
+            config["message.timestamp.type"] = "LogAppendTime"
+        configs[settings.topics.name(topic)] = {
+            "num_partitions": 1 if topic in ONE_PARTITION else settings.topics.partitions,
+            "replication_factor": settings.topics.replication,
+            "configs": config,
+        }
+    return configs
+
+
+def make_topics(settings: Settings) -> list[str]:
+    """Create the topics that are missing; returns their names. Raises ServiceError if the broker refuses."""
+    client = admin(settings)
+    made = []
+    try:
+        known = set(client.list_topics())
+        for name, options in topic_configs(settings).items():
+            if name in known:
+                continue
+            try:
+                client.create_topics({name: options}, wait_for_metadata=True)
+                made.append(name)
+            except TopicAlreadyExistsError:  # somebody else was faster
+                continue
+            except KafkaError as error:
+                raise ServiceError(f"topic {name} could not be made: {error}") from error
+    finally:
+        client.close()
+    return made
+
+
+async def read_to_end(consumer: AIOKafkaConsumer) -> Iterable:
+    """Every record from the start of the assigned partitions to their end at the time of the call."""
+    parts = list(consumer.assignment())
+    await consumer.seek_to_beginning(*parts)
+    ends = await consumer.end_offsets(parts)
+    found = []
+    while any([await consumer.position(p) < ends[p] for p in parts]):
+        for records in (await consumer.getmany(timeout_ms=500)).values():
+            found += records
+    return found

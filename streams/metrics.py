@@ -1,0 +1,77 @@
+"""Every Prometheus metric of a worker, in one table (docs: deploy/METRICS.md is printed from it; a test holds them equal).
+
+Label sets are closed: stages, reasons, levels, kinds, query ids, languages of the queries. Nothing from a post ever becomes a label.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+REGISTRY = CollectorRegistry()
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+def _counter(name: str, doc: str, *labels: str) -> Counter:
+    return Counter(name, doc, labels, registry=REGISTRY)
+
+
+def _gauge(name: str, doc: str, *labels: str) -> Gauge:
+    return Gauge(name, doc, labels, registry=REGISTRY)
+
+
+def _histogram(name: str, doc: str, *labels: str, buckets: tuple = _SECONDS) -> Histogram:
+    return Histogram(name, doc, labels, registry=REGISTRY, buckets=buckets)
+
+
+frames = _counter("crisis_frames_total", "Frames processed and acknowledged", "stage")
+posts = _counter("crisis_posts_total", "Posts by what became of them at a stage", "stage", "outcome")
+rejects = _counter("crisis_rejects_total", "Records refused, by reason", "reason")
+alerts = _counter("crisis_alerts_total", "Alerts published, by level, kind and status", "level", "kind", "status")
+query_matches = _counter("crisis_query_matches_total", "Matches by query (ids come from the queries topic)", "query")
+cluster_events = _counter("crisis_cluster_events_total", "Cluster changes published", "event")
+clusters = _gauge("crisis_clusters", "Clusters held by this worker's clusterer")
+biggest_cluster_share = _gauge("crisis_biggest_cluster_share", "Share of clustered posts in the biggest cluster")
+stage_seconds = _histogram("crisis_stage_seconds", "Time to process one batch of frames", "stage")
+encode_seconds = _histogram("crisis_encode_seconds", "Time of one encoder call")
+encode_posts = _histogram("crisis_encode_posts", "Posts in one encoder call", buckets=(1, 5, 10, 25, 50, 100, 250, 1000))
+alert_seconds = _histogram(
+    "crisis_alert_seconds", "From entering posts.raw to the alert being acknowledged",
+    buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
+)  # fmt: skip
+lag = _gauge("crisis_lag_frames", "Frames behind the end of the topic, this worker's partitions", "topic")
+loop_lag_seconds = _gauge("crisis_event_loop_lag_seconds", "How late the event loop wakes up")
+queries = _gauge("crisis_queries", "Active queries")
+encoder = _gauge("crisis_encoder_info", "1 for the encoder version in use", "version")
+staged_encoder = _gauge("crisis_staged_encoder_info", "1 for the encoder version on trial, if one is loaded", "version")
+takeover_seconds = _histogram("crisis_takeover_seconds", "From starting to fetch a version until it could serve")
+takeover_failures = _counter("crisis_takeover_failures_total", "Attempts to load a version that failed; the old one served on")
+takeover_trouble = _gauge("crisis_takeover_trouble", "1 while this worker cannot load a version it should serve")
+restated = _counter("crisis_restated_posts_total", "Posts embedded again because their version is not loaded here", "stage")
+trial_posts = _counter(
+    "crisis_trial_posts_total", "Posts by arm of a trial (current, staged, shadow, beside) and language", "arm", "lang"
+)
+trial_alerts = _counter("crisis_trial_alert_posts_total", "Posts of trial_posts that alerted", "arm", "lang")
+trial_errors = _counter("crisis_trial_errors_total", "Posts a version failed on while on trial", "arm")
+trial_encode_seconds = _counter("crisis_trial_encode_seconds_total", "Encode time in a trial", "arm")
+shadow_dropped = _counter("crisis_shadow_dropped_posts_total", "Posts not scored in the shadow: it was behind")
+canary_rollbacks = _counter("crisis_canary_rollbacks_total", "Canaries this worker found out of their band")
+ready = _gauge("crisis_ready", "1 when the worker is ready")
+
+
+def show_versions(current: str, staged: str | None) -> None:
+    """Show these two encoder versions and no others."""
+    for gauge, version in ((encoder, current), (staged_encoder, staged)):
+        gauge.clear()
+        if version is not None:
+            gauge.labels(version).set(1)
+
+
+def table() -> str:
+    """The documented table, Markdown."""
+    rows = ["| metric | type | labels | meaning |", "|---|---|---|---|"]
+    for collector in REGISTRY._collector_to_names:  # prometheus_client has no public way to list collectors
+        name = collector._name + ("_total" if isinstance(collector, Counter) else "")
+        kind = type(collector).__name__.lower()
+        rows.append(f"| `{name}` | {kind} | {', '.join(collector._labelnames) or '–'} | {collector._documentation} |")
+    return "\n".join(rows) + "\n"

@@ -1,0 +1,36 @@
+"""Alerts as GeoJSON (RFC 7946): one Feature each; its geometry is null where the post says no place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from models.records import Alert
+from streams.outputs.printable import safe_json
+
+
+def feature(alert: Alert) -> dict:
+    """A Feature whose properties are the alert itself, without the place. GeoJSON puts longitude first."""
+    properties = msgspec.to_builtins(alert)
+    properties["post"].pop("geo", None)
+    geo = alert.post.geo
+    geometry = None if geo is None else {"type": "Point", "coordinates": [geo.lon, geo.lat]}
+    return {"type": "Feature", "id": alert.alert_id, "geometry": geometry, "properties": properties}
+
+
+def feature_line(alert: Alert) -> str:
+    """One Feature on one line: a stream of them is newline-delimited GeoJSON."""
+    return safe_json(msgspec.json.encode(feature(alert)))
+
+
+def collection_lines(alerts: Iterable[Alert]) -> Iterator[str]:
+    """A FeatureCollection, line by line: each alert as it stands now; withdrawn ones are not on a map."""
+    newest: dict[str, Alert] = {}
+    for alert in alerts:
+        newest[alert.alert_id] = alert
+    yield '{"type":"FeatureCollection","features":['
+    lines = [feature_line(a) for a in newest.values() if a.status == "active"]
+    yield from (line + "," for line in lines[:-1])
+    yield from lines[-1:]
+    yield "]}"

@@ -1,0 +1,56 @@
+"""Alerts for people at a terminal. Text of posts is never read as markup and cannot move the cursor."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from models.records import Alert
+from streams.outputs.printable import printable, web_link
+
+COLOURS = {"need": "yellow", "offer": "cyan"}
+
+
+def show(console: Console, alert: Alert, before: Alert | None) -> None:
+    """Print one alert, or one line about how it changed."""
+    if alert.status == "withdrawn":
+        console.print(_change(alert, f"withdrawn, its post was {alert.withdrawn_because}", "red"))
+    elif before is not None and before.post.text == alert.post.text and before.level == alert.level:
+        if alert.cluster_id != before.cluster_id:
+            console.print(_change(alert, f"now in cluster {printable(alert.cluster_id or '–')}", "dim"))
+        else:
+            console.print(_change(alert, f"revision {alert.revision}", "dim"))
+    else:
+        console.print(_alert(alert, edited=before is not None))
+
+
+def _head(alert: Alert) -> Text:
+    sure = alert.level == "alert"
+    head = Text(alert.post.created_at.replace("T", " ")[:19] + "  ", style="dim")
+    head.append(
+        f"{alert.kind.upper():<6}", style=f"bold {COLOURS[alert.kind]}" + (" reverse" if sure else "")
+    )
+    head.append(f" {printable(alert.label)}", style="bold")
+    return head.append("" if sure else "  (suggestion)", style="dim")
+
+
+def _alert(alert: Alert, edited: bool) -> Text:
+    text = _head(alert)
+    if edited:
+        text.append("  edited", style="magenta")
+    chance = "" if alert.probability is None else f", {alert.probability:.0%} likely right"
+    sign = "≥" if alert.score >= alert.threshold else "<"
+    text.append(f"  {alert.score:.2f} {sign} {alert.threshold:.2f}{chance}\n", style="dim")
+    text.append(f"  {printable(alert.post.text)}\n")
+    facts = [printable(alert.post.lang), printable(alert.post.source)]
+    facts += [web_link(alert.post.url)] if web_link(alert.post.url) else []
+    facts += [f"{alert.post.geo.lat:.5f}, {alert.post.geo.lon:.5f}"] if alert.post.geo else []
+    near = alert.evidence
+    facts.append(
+        f"near “{printable(near.nearest)}” ({printable(near.nearest_lang)}, {near.nearest_cosine:.2f})"
+    )
+    return text.append("  " + " · ".join(facts) + f" · {alert.alert_id[:8]}", style="dim")
+
+
+def _change(alert: Alert, what: str, style: str) -> Text:
+    return _head(alert).append(f"  {alert.alert_id[:8]} ", style="dim").append(what, style=style)

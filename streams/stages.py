@@ -1,0 +1,154 @@
+"""The pipeline's steps as plain functions over frames. Agents and replay call the same ones.
+
+    raw record ─parse─► Parsed ─fold─► Frame ─embed─► EmbeddedFrame ─match─► MatchedFrame ─► alerts, clusterer
+
+No clock, no network, no Faust: who folds into whom is asked between `parse` and `fold` (Redis or a dict).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from models.alerts import withdraw
+from models.encoder import Encoder
+from models.errors import Rejected
+from models.matching import Matcher
+from models.posts import parse_post, split_lines
+from models.records import Alert, Deletion, EmbeddedFrame, Frame, MatchedFrame, Origin, Post, Reject, Repeat
+from streams.frames import pack_vectors, unpack_vectors
+from streams.state import Alerts, account_of
+
+KEPT_OF_REJECT = 65_536  # bytes of a refused record that are kept; the rest of a 10 MB line says nothing more
+
+
+class Claim(Struct, frozen=True):
+    """What a post says it is the first of. `place` tells a redelivery of itself from a repeat by someone else."""
+
+    post_id: str
+    place: str
+    fingerprint: str
+    repost_of: str | None
+
+
+class Verdict(Struct, frozen=True):
+    """The answer to a claim: the post it repeats, or that its id was seen before with another text (an edit)."""
+
+    repeats: str | None = None
+    edits: bool = False
+
+
+class Parsed(Struct, frozen=True):
+    """One raw record, read: every line is a post, a deletion or a reject."""
+
+    origin: Origin
+    posts: list[Post]
+    claims: list[Claim]
+    deletions: list[Deletion]
+    rejects: list[Reject]
+
+    @property
+    def read(self) -> int:
+        """Lines read."""
+        return len(self.posts) + len(self.deletions) + len(self.rejects)
+
+
+def parse(value: bytes, origin: Origin, seen_at: float, author_key: bytes) -> Parsed:
+    """Read one NDJSON record. Never raises: what cannot be read becomes a Reject with its reason and bytes."""
+    parsed = Parsed(origin, [], [], [], [])
+    for line_number, line in enumerate(split_lines(value)):
+        try:
+            record = parse_post(line, seen_at=seen_at, author_key=author_key)
+        except Rejected as why:
+            parsed.rejects.append(
+                Reject(why.reason, why.detail, "normalise", origin, line_number, seen_at, line[:KEPT_OF_REJECT])
+            )
+            continue
+        if isinstance(record, Deletion):
+            parsed.deletions.append(record)
+        else:
+            parsed.posts.append(record)
+            place = f"{origin.partition}:{origin.offset}:{line_number}"
+            parsed.claims.append(Claim(record.id, place, record.fingerprint, record.repost_of))
+    return parsed
+
+
+def fold(parsed: Parsed, verdicts: Sequence[Verdict]) -> Frame:
+    """Fold repeats into their originals. Explicit edits are never folded: the newest text of a post counts."""
+    posts, repeats = [], []
+    for post, verdict in zip(parsed.posts, verdicts, strict=True):
+        if verdict.repeats is not None and post.kind == "create":
+            repeats.append(Repeat(post.id, verdict.repeats, post.seen_at))
+        elif verdict.edits and post.kind == "create":
+            posts.append(msgspec.structs.replace(post, kind="update"))
+        else:
+            posts.append(post)
+    return Frame(parsed.origin, posts, repeats, parsed.deletions)
+
+
+def embed(frame: Frame, encoder: Encoder) -> EmbeddedFrame:
+    """Add one vector per post. Blocking: call it in the encoder's thread."""
+    return embed_many([frame], encoder)[0]
+
+
+def embed_many(frames: Sequence[Frame], encoder: Encoder) -> list[EmbeddedFrame]:
+    """The same for several frames in one encoder call: batches are what makes an encoder fast."""
+    vectors = encoder.encode([post.text for frame in frames for post in frame.posts])
+    embedded, at = [], 0
+    for frame in frames:
+        rows = vectors[at : at + len(frame.posts)]
+        at += len(frame.posts)
+        embedded.append(
+            EmbeddedFrame(
+                origin=frame.origin, posts=frame.posts, repeats=frame.repeats, deletions=frame.deletions,
+                encoder_version=encoder.version, dim=encoder.dim, vectors=pack_vectors(rows),
+            )
+        )  # fmt: skip
+    return embedded
+
+
+def match(frame: EmbeddedFrame, matcher: Matcher) -> MatchedFrame:
+    """Add the matches. Of a post that occurs twice in the frame (an edit right behind it) only the last text counts.
+
+    Raises VersionMismatch if frame and matcher are of two encoder versions.
+    """
+    rows = list({post.id: i for i, post in enumerate(frame.posts)}.values())
+    ids = [frame.posts[i].id for i in rows]
+    found = matcher.match(ids, unpack_vectors(frame)[rows], frame.encoder_version)
+    return MatchedFrame(
+        origin=frame.origin, posts=frame.posts, repeats=frame.repeats, deletions=frame.deletions,
+        encoder_version=frame.encoder_version, dim=frame.dim, vectors=frame.vectors, matches=found,
+    )  # fmt: skip
+
+
+def tally(frame: MatchedFrame) -> dict[str, int]:
+    """Posts of the frame by their best outcome: alert, suggestion or no_match. Sums to the number of posts."""
+    best = dict.fromkeys((p.id for p in frame.posts), "no_match")
+    for found in frame.matches:
+        if found.level == "alert" or best[found.post_id] == "no_match":
+            best[found.post_id] = found.level
+    outcome = {"alert": 0, "suggestion": 0, "no_match": 0}
+    for post in frame.posts:
+        outcome[best[post.id]] += 1
+    return outcome
+
+
+async def settle_alerts(frame: MatchedFrame, alerts: list[Alert], known: Alerts) -> list[Alert]:
+    """The frame's alerts, and those to withdraw: of deleted posts, and of edited ones that no longer match.
+
+    A post deleted while it was still under way gets no alert at all.
+    """
+    if frame.deletions:
+        await known.mark_gone([d.id for d in frame.deletions])
+    gone = await known.gone({a.post.id for a in alerts}) if alerts else set()
+    kept = [a for a in alerts if a.post.id not in gone]
+    causes = {p.id: p for p in frame.posts if p.kind == "update"} | {d.id: d for d in frame.deletions}
+    ids = {a.alert_id for a in kept}
+    earlier = await known.alerts_of(causes) if causes else []
+    return kept + [
+        withdraw(a, causes.get(a.post.id) or causes[account_of(a.post.id)])
+        for a in earlier
+        if a.status == "active" and a.alert_id not in ids
+    ]

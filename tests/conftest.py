@@ -1,0 +1,136 @@
+"""Fixtures every test may use. A test is marked (kafka, redis, browser, data) by the fixtures it asks for.
+
+Where a service is missing the test is skipped and says what to install; with CRISIS_REQUIRE_SERVICES=1 it fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import redis
+from hypothesis import settings
+
+from models.errors import ServiceError
+from streams.embedded import EmbeddedBroker, run_broker_in_thread
+from streams.embedded.redis import EmbeddedRedis, find_redis_server
+from tests.services.kafka import running_kafka
+from tests.services.needs import Missing, lacking
+from tests.services.redis import running_redis
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+# The same examples in every run, and no time limit for one: a busy machine must not fail a law.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
+
+MARKED_BY_FIXTURE = {"apache_kafka": "kafka", "redis_url": "redis", "browser": "browser", "data_dir": "data"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for fixture, mark in MARKED_BY_FIXTURE.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(mark)
+
+
+@contextlib.contextmanager
+def needed(service: contextlib.AbstractContextManager) -> Iterator:
+    """The service, or a skip (a failure where services are required)."""
+    with contextlib.ExitStack() as stack:
+        try:
+            running = stack.enter_context(service)
+        except Missing as missing:
+            lacking(missing)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def embedded() -> Iterator[EmbeddedBroker]:
+    """The embedded broker itself; its methods belong to its own thread: `embedded.call(embedded.compact, "queries")`."""
+    with run_broker_in_thread() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def embedded_broker(embedded: EmbeddedBroker) -> str:
+    """host:port of the embedded broker."""
+    return embedded.bootstrap
+
+
+@pytest.fixture(scope="session")
+def apache_kafka() -> Iterator[str]:
+    """host:port of an Apache Kafka: CRISIS_TEST_BROKER where set, else one of our own."""
+    with needed(running_kafka()) as bootstrap:
+        yield bootstrap
+
+
+@pytest.fixture(
+    scope="session", params=["embedded_broker", pytest.param("apache_kafka", marks=pytest.mark.kafka)],
+    ids=["embedded", "apache"],
+)  # fmt: skip
+def broker(request: pytest.FixtureRequest) -> str:
+    """host:port of each broker in turn: what holds for one must hold for the other."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session")
+def _redis_server() -> Iterator[str]:
+    with needed(running_redis()) as url:
+        yield url
+
+
+@pytest.fixture
+def redis_url(_redis_server: str) -> str:
+    """URL of a real Redis, empty at the start of each test."""
+    return _flushed(_redis_server)
+
+
+@pytest.fixture(scope="session")
+def _embedded_redis_server() -> Iterator[str]:
+    try:
+        found = find_redis_server()
+    except ServiceError as error:
+        lacking(error)
+    with EmbeddedRedis(server=found) as server:
+        yield server.url
+
+
+@pytest.fixture
+def embedded_redis_url(_embedded_redis_server: str) -> str:
+    """URL of the Redis the demo uses, empty at the start of each test."""
+    return _flushed(_embedded_redis_server)
+
+
+def _flushed(url: str) -> str:
+    with redis.Redis.from_url(url) as client:
+        client.flushall()
+    return url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium, driven by Playwright's sync API, for modules without async tests.
+
+    Not for the session: as long as it runs, that API keeps an event loop in this thread and no async test can run.
+    """
+    from tests.services.chromium import running_browser
+
+    with needed(running_browser()) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The research data sets: CRISIS_DATA, or ../shared/data beside the checkout."""
+    given = os.environ.get("CRISIS_DATA")
+    folder = Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        what = f"the research data sets, not found at {folder}: set CRISIS_DATA to their folder"
+        lacking(what, None if given else False)  # beside a clone they may be absent; a wrong CRISIS_DATA is a mistake
+    return folder

@@ -1,0 +1,154 @@
+"""One reader, many viewers: nobody is shown a gap as if it were complete, and nobody slow costs memory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import msgspec
+import pytest
+
+from streams.config import Settings
+from streams.dashboard.board import Filter
+from streams.dashboard.feed import BIG_BATCH, KEPT_BATCHES, QUEUE, Feed
+from tests.dashboard.seeding import clusters_of, invent, several
+
+NOW = 1_795_000_000.0
+
+
+@pytest.fixture
+def feed() -> Feed:
+    return Feed(Settings(), view=None)
+
+
+def tell(feed: Feed, *alerts) -> None:
+    """What Redis would publish, then a flush."""
+    for alert in alerts:
+        feed._take(b'{"alert":' + msgspec.json.encode(alert) + b"}")
+    if feed._alerts or feed._clusters:
+        feed._send(resync=len(feed._alerts) > BIG_BATCH)
+
+
+class Viewer:
+    """Reads the events that are there."""
+
+    def __init__(self, feed: Feed, last_id: str | None = None, wanted: Filter | None = None) -> None:
+        self._events = feed.events(wanted or Filter(), last_id)
+
+    async def read(self, most: int = 1000) -> list:
+        found = []
+        with contextlib.suppress(TimeoutError):
+            while len(found) < most:
+                # A shielded read: a time-out must not end the generator.
+                self._next = getattr(self, "_next", None) or asyncio.ensure_future(anext(self._events))
+                found.append(await asyncio.wait_for(asyncio.shield(self._next), 0.05))
+                self._next = None
+        return found
+
+    async def close(self) -> None:
+        if getattr(self, "_next", None):
+            self._next.cancel()
+            with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
+                await self._next
+        await self._events.aclose()
+
+
+def posts(events: list) -> list[str]:
+    return [s["alert"]["post"]["id"] for e in events if e.name == "live" for s in msgspec.json.decode(e.data)["alerts"]]
+
+
+async def test_every_viewer_gets_every_alert_in_order(feed):
+    viewers = [Viewer(feed) for _ in range(3)]
+    for viewer in viewers:
+        assert [e.name for e in await viewer.read(1)] == ["stats"]
+    tell(feed, invent(1, at=NOW), invent(2, at=NOW))
+    tell(feed, invent(3, at=NOW))
+    for viewer in viewers:
+        assert posts(await viewer.read()) == ["p1", "p2", "p3"]
+        await viewer.close()
+    assert feed.viewers == 0
+
+
+async def test_an_alert_told_twice_is_sent_once(feed):
+    viewer = Viewer(feed)
+    await viewer.read(1)
+    tell(feed, invent(1, at=NOW))
+    tell(feed, invent(1, at=NOW))
+    assert posts(await viewer.read()) == ["p1"]
+    await viewer.close()
+
+
+async def test_who_comes_back_gets_what_was_missed(feed):
+    tell(feed, invent(1, at=NOW))
+    last_id = feed.event_id
+    tell(feed, invent(2, at=NOW))
+    tell(feed, invent(3, at=NOW))
+    viewer = Viewer(feed, last_id)
+    assert posts(await viewer.read()) == ["p2", "p3"]
+    await viewer.close()
+
+
+@pytest.mark.parametrize("last_id", ["other-1", "nonsense", "-", "{boot}-999", "{boot}-x"])
+async def test_who_comes_back_from_elsewhere_starts_over(feed, last_id):
+    tell(feed, invent(1, at=NOW))
+    viewer = Viewer(feed, last_id.format(boot=feed.boot))
+    assert [e.name for e in await viewer.read()] == ["resync", "stats"]
+    await viewer.close()
+
+
+async def test_who_was_away_too_long_starts_over(feed):
+    last_id = feed.event_id
+    for n in range(KEPT_BATCHES + 5):
+        tell(feed, invent(n, at=NOW))
+    viewer = Viewer(feed, last_id)
+    assert [e.name for e in await viewer.read()] == ["resync", "stats"]
+    await viewer.close()
+
+
+async def test_a_slow_viewer_starts_over_and_others_do_not_notice(feed):
+    slow, quick = Viewer(feed), Viewer(feed)
+    await slow.read(1), await quick.read(1)
+    got = []
+    for n in range(QUEUE + 10):
+        tell(feed, invent(n, at=NOW))
+        got += await quick.read(1)
+    assert len(posts(got)) == QUEUE + 10
+    late = await slow.read()
+    assert "resync" in [e.name for e in late] and len(late) <= QUEUE
+    for viewer in (slow, quick):
+        await viewer.close()
+
+
+async def test_a_flood_is_a_call_to_fetch_the_newest(feed):
+    viewer = Viewer(feed)
+    await viewer.read(1)
+    tell(feed, *(invent(n, at=NOW) for n in range(BIG_BATCH + 1)))
+    assert [e.name for e in await viewer.read()] == ["resync"]
+    await viewer.close()
+
+
+async def test_a_viewer_learns_which_alerts_fit_its_filter(feed):
+    viewer = Viewer(feed, wanted=Filter(kind="offer"))
+    await viewer.read(1)
+    tell(feed, invent(1, at=NOW), invent(2, "offer.food", at=NOW))
+    (live,) = await viewer.read()
+    assert [s.get("fits", True) for s in msgspec.json.decode(live.data)["alerts"]] == [False, True]
+    await viewer.close()
+
+
+async def test_clusters_travel_too(feed):
+    viewer = Viewer(feed)
+    await viewer.read(1)
+    events, _ = clusters_of(several(30, NOW), NOW)
+    for event in events:
+        feed._take(b'{"cluster":' + msgspec.json.encode(event) + b"}")
+    feed._send(resync=False)
+    (live,) = await viewer.read()
+    assert len(msgspec.json.decode(live.data)["clusters"]) == len(events)
+    await viewer.close()
+
+
+@pytest.mark.parametrize("data", [b"", b"x", b"[]", b'{"alert":5}', b'{"alert":{}}', b"{}", b"\xff"])
+async def test_a_strange_message_changes_nothing(feed, data):
+    feed._take(data)
+    assert not feed._alerts and not feed._clusters

@@ -1,0 +1,166 @@
+"""A pipeline of real processes against a real broker and Redis, for the end-to-end tests."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import json
+import os
+import signal
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable
+from pathlib import Path
+
+import msgspec
+from kafka import KafkaConsumer, TopicPartition
+
+from models.records import Alert
+from streams.children import Children
+from streams.commands.topics import prepare
+from streams.config import Settings, load_settings
+from streams.ingest.lines import head_of, key_of
+from streams.ingest.writer import open_writer
+from streams.state import LiveView, connect
+from streams.watchdog import STALLED
+
+OUTCOMES = ("folded", "rejected", "deleted", "alert", "suggestion", "no_match")
+DEMO = Path(__file__).parents[2] / "streams" / "data" / "demo.jsonl"
+
+
+def lines_of(path: Path) -> list[bytes]:
+    opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+    with opened as lines:
+        return [line.rstrip(b"\n") for line in lines if line.strip()]
+
+
+class Pipeline:
+    """Topics of its own (a random prefix), any number of workers, and what came out."""
+
+    def __init__(self, settings: Settings, children: Children) -> None:
+        self.settings, self.children = settings, children
+        self.redis = connect(settings.redis)
+        self.view = LiveView(self.redis, settings.redis)
+        self.started = 0
+
+    @property
+    def env(self) -> dict[str, str]:
+        s = self.settings
+        return {
+            "CRISIS_BROKER__BOOTSTRAP": s.broker.bootstrap, "CRISIS_REDIS__URL": s.redis.url,
+            "CRISIS_REDIS__PREFIX": s.redis.prefix, "CRISIS_TOPICS__PREFIX": s.topics.prefix,
+            "CRISIS_TOPICS__PARTITIONS": str(s.topics.partitions), "CRISIS_WORKER__WEB_PORT": "0",
+            "CRISIS_WORKER__STALL_S": "15",
+            "OMP_NUM_THREADS": "1",
+        }  # fmt: skip
+
+    async def start_worker(self, *args: str) -> str:
+        self.started += 1
+        name = f"worker-{self.started}"
+        await self.children.start(name, ["streams.cli", "worker", *args], self.env, restart_on=STALLED)
+        return name
+
+    async def kill(self, name: str) -> None:
+        """kill -9, as the kernel would."""
+        child = self.children.expect_end(name)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        await child.wait()
+
+    async def send(self, lines: Iterable[bytes]) -> int:
+        """Write lines to posts.raw and wait for the broker."""
+
+        def write() -> int:
+            with open_writer(self.settings) as writer:
+                n = 0
+                for line in lines:
+                    writer.write(line, key=key_of(head_of(line)))
+                    n += 1
+            return n
+
+        return await asyncio.to_thread(write)
+
+    async def until(self, done: Callable[[dict[str, int]], bool], within_s: float = 60.0) -> dict[str, int]:
+        """Wait until the counters satisfy `done`; fails with them and the workers' last words otherwise."""
+        deadline = asyncio.get_running_loop().time() + within_s
+        while True:
+            counts = await self.view.counts()
+            if done(counts):
+                return counts
+            if asyncio.get_running_loop().time() > deadline:
+                raise AssertionError(f"after {within_s} s: {counts}\n{self.logs()}")
+            await asyncio.sleep(0.05)
+
+    async def until_through(self, posts: int, within_s: float = 60.0) -> dict[str, int]:
+        """Wait until this many posts are accounted for, each by exactly one outcome."""
+        return await self.until(lambda c: sum(c.get(k, 0) for k in OUTCOMES) >= posts, within_s)
+
+    async def until_placed(self, within_s: float = 40.0) -> None:
+        """Wait until the clusterer has saved a snapshot of everything: its lag is zero."""
+        deadline = asyncio.get_running_loop().time() + within_s
+        while True:
+            workers = (await self.view.workers()).values()
+            lags = [w["lag"]["posts.matched"] for w in workers if "posts.matched" in w["lag"]]
+            if lags and sum(lags) == 0:
+                return
+            assert asyncio.get_running_loop().time() < deadline, f"clusterer lags: {lags}\n{self.logs()}"
+            await asyncio.sleep(0.1)
+
+    def read(self, topic: str) -> list:
+        """Every record of a topic, by partition and offset."""
+        name = self.settings.topics.name(topic)
+        consumer = KafkaConsumer(bootstrap_servers=self.settings.broker.bootstrap, enable_auto_commit=False)
+        try:
+            parts = [TopicPartition(name, p) for p in consumer.partitions_for_topic(name)]
+            consumer.assign(parts)
+            ends = consumer.end_offsets(parts)
+            consumer.seek_to_beginning(*parts)
+            found = []
+            while any(consumer.position(p) < ends[p] for p in parts):
+                for records in consumer.poll(timeout_ms=500).values():
+                    found += records
+            return found
+        finally:
+            consumer.close()
+
+    def alerts(self) -> list[dict]:
+        """Every record of the alerts topic, decoded."""
+        return [json.loads(r.value) for r in self.read("alerts")]
+
+    def logs(self) -> str:
+        return "\n".join(
+            f"--- {p.name}\n" + "\n".join(p.read_text("utf-8", "replace").splitlines()[-25:])
+            for p in sorted(self.children.log_dir.glob("*.log"))
+        )
+
+
+@contextlib.asynccontextmanager
+async def pipeline(bootstrap: str, redis_url: str, logs: Path, partitions: int = 4) -> AsyncIterator[Pipeline]:
+    """Topics made, queries loaded, no worker yet."""
+    prefix = f"t{uuid.uuid4().hex[:8]}."
+    settings = load_settings(
+        broker={"bootstrap": bootstrap}, redis={"url": redis_url, "prefix": prefix},
+        topics={"prefix": prefix, "partitions": partitions},
+    )  # fmt: skip
+    await asyncio.to_thread(prepare, settings)
+    async with Children(logs) as children:
+        made = Pipeline(settings, children)
+        try:
+            yield made
+        finally:
+            await made.redis.aclose()
+
+
+def newest(alerts: Iterable[dict]) -> dict[str, dict]:
+    """The newest revision of each alert, as a subscriber keeps them."""
+    kept: dict[str, dict] = {}
+    for alert in alerts:
+        if alert["alert_id"] not in kept or kept[alert["alert_id"]]["revision"] < alert["revision"]:
+            kept[alert["alert_id"]] = alert
+    return kept
+
+
+def gist(alert: Alert | dict) -> tuple:
+    """What must be equal between the live path and replay: everything but times and the cluster it settled in."""
+    a = alert if isinstance(alert, dict) else msgspec.to_builtins(alert)
+    return (a["alert_id"], a["status"], a["level"], a["query_id"], a["score"], a["threshold"], a["post"]["text"])

@@ -1,0 +1,50 @@
+"""`crisis demo`, as a user runs it."""
+
+import re
+import signal
+import subprocess
+import sys
+
+import httpx
+import psutil
+import pytest
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def test_the_demo_plays_to_its_end_and_leaves_nothing_running(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "streams.cli", "demo", "--rate", "0", "--port", "0", "--exit-at-end", "--logs",
+         str(tmp_path)],
+        capture_output=True, text=True, timeout=150, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"dashboard: http://127\.0\.0\.1:\d+", done.stdout)
+    last = re.findall(r"posts +([\d,]+) +matches +([\d,]+) +alerts +([\d,]+) +clusters +([\d,]+)", done.stdout)[-1]
+    posts, matches, alerts, clusters = (int(n.replace(",", "")) for n in last)
+    assert posts > 400
+    assert matches > 100
+    assert alerts > 50
+    assert clusters > 3
+    assert "nothing is left running" in done.stdout
+    assert not [p for p in psutil.process_iter(["environ"]) if str(tmp_path) in str(p.info["environ"])]
+
+
+def test_ctrl_c_stops_the_demo_cleanly_while_it_serves_its_dashboard(tmp_path):
+    child = subprocess.Popen(
+        [sys.executable, "-m", "streams.cli", "demo", "--port", "0", "--logs", str(tmp_path)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        for line in child.stdout:
+            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+                break
+        assert httpx.get(found[0]).status_code == 200
+        below = psutil.Process(child.pid).children(recursive=True)
+        assert len(below) >= 3
+        child.send_signal(signal.SIGINT)
+        rest = child.communicate(timeout=60)[0]
+        assert child.returncode == 0, rest
+        assert not [p for p in below if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    finally:
+        child.kill()

@@ -1,0 +1,247 @@
+"""Encoder versions taken over live: by real workers, under load, back again, and with a kill in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from models.queries import Query
+from models.records import EmbeddedFrame, MatchedFrame
+from models.registry import Registry
+from streams.control import publish_queries
+from streams.frames import decode_frame
+from streams.releases import change_release, read_release
+from tests.e2e.harness import OUTCOMES, Pipeline
+from tests.releases.tiny import in_ek, rotated_bundle, shuffled_bundle, tiny_bundle, words_of
+
+pytestmark = [pytest.mark.redis, pytest.mark.timeout(300)]
+
+PLACES = [f"district{n}" for n in range(24)]
+NEEDS = [
+    "we have no drinking water, please send water",
+    "people are trapped on the roof, please send a boat",
+    "we need doctors and medicine, many are hurt",
+]
+TALK = ["lovely weather for football today", "the cat sat on the old wall", "new song out tomorrow listen"]
+HAPPENINGS = [f"{in_ek(NEEDS[n % 3])} {p} millers{n} canals{n} squares{n} towers{n} chapel{n}" for n, p in enumerate(PLACES)]
+QUERIES = [
+    Query(id=f"need.{c}", kind="need", category=c, label=c, sentences={"en": [text]}, threshold=0.35)
+    for c, text in zip(("tkwater", "tkroof", "tkdoctor"), NEEDS, strict=True)
+]
+
+
+def post(number: int) -> bytes:
+    text = HAPPENINGS[(number // 4 * 3 + number % 4 - 1) % 24] if number % 4 else TALK[number // 4 % 3]
+    return json.dumps(
+        {"id": f"t-{number}", "text": f"{text} note{number % 60} no {number}", "lang": "en", "source": "test"}
+    ).encode()
+
+
+@pytest.fixture
+def versions(tmp_path, monkeypatch) -> dict[str, str]:
+    """A registry with v1, v2 (v1 turned: equal quality) and bad (shuffled); workers start with v1 as their own."""
+    words = words_of([*NEEDS, *HAPPENINGS, *TALK, *(f"note{n}" for n in range(60))])
+    tiny_bundle(tmp_path / "v1", words=words)
+    rotated_bundle(tmp_path / "v2", tmp_path / "v1")
+    shuffled_bundle(tmp_path / "bad", tmp_path / "v1")
+    registry = Registry(tmp_path / "registry")
+    monkeypatch.setenv("CRISIS_ENCODER__REF", str(tmp_path / "v1"))
+    monkeypatch.setenv("CRISIS_ENCODER__REGISTRY", str(tmp_path / "registry"))
+    monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CRISIS_CLUSTER__T_ATTACH", "0.6")  # thresholds belong to an encoder
+    monkeypatch.setenv("CRISIS_CLUSTER__T_MERGE", "0.6")
+    return {name: registry.publish(tmp_path / name) for name in ("v1", "v2", "bad")}
+
+
+class Load:
+    """Posts at a steady rate until told to stop."""
+
+    def __init__(self, live: Pipeline, per_s: int = 60) -> None:
+        self.live, self.per_s, self.sent = live, per_s, 0
+        self._stop = asyncio.Event()
+
+    async def __aenter__(self) -> Load:
+        self._task = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._stop.set()
+        await self._task
+
+    async def _run(self) -> None:
+        started, every_s = time.monotonic(), 0.1
+        while not self._stop.is_set():
+            due = int((time.monotonic() - started) * self.per_s)
+            if due > self.sent:
+                at, self.sent = self.sent, due
+                await self.live.send([post(n) for n in range(at, due)])
+            try:
+                await asyncio.wait_for(self._stop.wait(), every_s)
+            except TimeoutError:
+                continue
+
+
+def use(live: Pipeline, version: str) -> None:
+    change_release(live.settings, lambda r: r.use(version, time.time()))
+
+
+async def all_on(live: Pipeline, version: str, workers: int, within_s: float = 30.0) -> None:
+    """Every living worker says that this version serves."""
+    async with asyncio.timeout(within_s):
+        while True:
+            said = [w for w in (await live.view.workers()).values() if time.time() - w["at"] < 3]
+            if len(said) == workers and {w["encoder_version"] for w in said} == {version}:
+                return
+            await asyncio.sleep(0.05)
+
+
+def frames(live: Pipeline) -> list[MatchedFrame]:
+    return [decode_frame(r.value, MatchedFrame) for r in live.read("posts.matched")]
+
+
+def check_every_post_once_and_every_frame_by_one_version(live: Pipeline, sent: int, counts: dict[str, int]) -> None:
+    assert counts["read"] == sent
+    assert sum(counts.get(k, 0) for k in OUTCOMES) == sent
+    matched = frames(live)
+    assert len({p.id for f in matched for p in f.posts}) == sent - counts.get("folded", 0)
+    made_by = {post.id: set() for f in matched for post in f.posts}
+    for f in matched:
+        for p in f.posts:
+            made_by[p.id].add(f.encoder_version)
+    published = live.alerts()
+    # What a post was matched by is what its alerts say; a redelivered frame may have met the next version.
+    assert all(a["encoder_version"] in made_by[a["post"]["id"]] for a in published)
+    by_origin: dict[tuple, set[str]] = {}
+    for f in matched:
+        by_origin.setdefault(tuple(msgspec.structs.astuple(f.origin)), set()).add(f.encoder_version)
+    assert all(len(v) == 1 for v in by_origin.values())
+    contents: dict[tuple, set] = {}
+    for a in published:
+        contents.setdefault((a["alert_id"], a["revision"]), set()).add((a["score"], a["encoder_version"], a["status"]))
+    assert all(len(v) == 1 for v in contents.values())
+
+
+async def test_a_swap_and_a_rollback_under_load_lose_repeat_and_delay_nothing(start, versions, record_property, capsys):
+    async with start(partitions=4) as live:
+        await asyncio.to_thread(publish_queries, live.settings, {q.id: q for q in QUERIES})
+        for _ in range(2):
+            await live.start_worker()
+        v1, v2 = versions["v1"], versions["v2"]
+        await all_on(live, v1, 2)
+        async with Load(live) as load:
+            async with asyncio.timeout(60):
+                while len(before := await clusters(live)) < 27:
+                    await asyncio.sleep(0.1)
+            from_s = time.time()
+            await asyncio.to_thread(use, live, v2)
+            await all_on(live, v2, 2)
+            await asyncio.sleep(4)
+            between = await clusters(live)
+            await asyncio.to_thread(change_release, live.settings, lambda r: r.rollback(time.time()))
+            await all_on(live, v1, 2)
+            await asyncio.sleep(4)
+            until_s = time.time()
+        counts = await live.until_through(load.sent)
+        await live.until_placed()
+        after = await clusters(live)
+        check_every_post_once_and_every_frame_by_one_version(live, load.sent, counts)
+        served = Counter(f.encoder_version for f in frames(live))
+        assert set(served) == {v1, v2}
+        shares = [kept(before, between), kept(between, after)]
+        assert min(shares) >= 0.95
+        pauses = gaps_s(live, from_s, until_s)
+        record_property("longest pause, s", max(pauses))
+        with capsys.disabled():
+            print(f"\n{load.sent} posts, frames {dict(served)}, longest pause {max(pauses):.2f} s, clusters kept {shares}")
+        assert max(pauses) < 1.0
+
+
+async def clusters(live: Pipeline) -> dict[str, int]:
+    """Clusters of at least 5 posts, by id."""
+    return {c.cluster_id: c.posts for c in await live.view.clusters() if c.posts >= 5}
+
+
+def kept(before: dict[str, int], after: dict[str, int]) -> float:
+    return len(before.keys() & after.keys()) / len(before)
+
+
+def gaps_s(live: Pipeline, from_s: float, until_s: float) -> list[float]:
+    """Seconds between one alert and the next, by the broker's clock."""
+    at = sorted(r.timestamp / 1000 for r in live.read("alerts"))
+    at = [from_s, *(t for t in at if from_s <= t <= until_s), until_s]
+    return [b - a for a, b in zip(at, at[1:], strict=False)]
+
+
+async def test_a_worker_killed_in_the_middle_of_a_take_over_ends_on_the_right_version(start, versions):
+    async with start(partitions=4) as live:
+        await asyncio.to_thread(publish_queries, live.settings, {q.id: q for q in QUERIES})
+        first = await live.start_worker()
+        await live.start_worker()
+        await all_on(live, versions["v1"], 2)
+        async with Load(live) as load:
+            await live.until(lambda c: c.get("alert", 0) > 50)
+            await asyncio.to_thread(use, live, versions["v2"])
+            await live.kill(first)
+            await live.start_worker()
+            await all_on(live, versions["v2"], 2)
+            await asyncio.sleep(1)
+        counts = await live.until_through(load.sent, within_s=90)
+        assert counts["read"] == load.sent
+        assert sum(counts.get(k, 0) for k in OUTCOMES) == load.sent
+        assert len({p.id for f in frames(live) for p in f.posts}) == load.sent
+        shown = await live.view.recent_alerts(100_000)
+        assert len({a.alert_id for a in shown}) == len(shown)
+        last = [decode_frame(r.value, EmbeddedFrame) for r in live.read("posts.embedded")][-1]
+        assert last.encoder_version == versions["v2"]
+
+
+async def test_a_bad_version_forced_as_canary_is_rolled_back_by_itself(start, versions):
+    async with start(partitions=4) as live:
+        await asyncio.to_thread(publish_queries, live.settings, {q.id: q for q in QUERIES})
+        await live.start_worker()
+        await all_on(live, versions["v1"], 1)
+        async with Load(live, per_s=200) as load:
+            await live.until(lambda c: c.get("alert", 0) > 50)
+            bad = versions["bad"]
+            await asyncio.to_thread(
+                change_release, live.settings, lambda r: r.stage(bad, time.time(), shadow=0.5, canary=0.5)
+            )
+            async with asyncio.timeout(60):
+                while (release := await asyncio.to_thread(read_release, live.settings)).staged is not None:
+                    await asyncio.sleep(0.2)
+            assert release.refused.version == bad
+            assert "alerts on" in release.refused.reason
+            trial = await live.view.counts(f"trial-{release.revision - 1}")
+        assert trial["staged:posts"] >= 200
+        assert trial["shadow:lost"] > 10 * trial.get("shadow:gained", 0)
+        counts = await live.until_through(load.sent)
+        check_every_post_once_and_every_frame_by_one_version(live, load.sent, counts)
+        await asyncio.sleep(1)
+        assert {w["encoder_version"] for w in (await live.view.workers()).values()} == {versions["v1"]}
+
+
+async def test_a_worker_that_cannot_load_a_version_keeps_the_old_one_and_says_so(start, versions, tmp_path):
+    model = Path(tmp_path / "registry" / versions["v2"] / "model.safetensors")
+    whole = model.read_bytes()
+    model.write_bytes(whole[:-1])
+    async with start(partitions=4) as live:
+        await asyncio.to_thread(publish_queries, live.settings, {q.id: q for q in QUERIES})
+        await live.start_worker()
+        await all_on(live, versions["v1"], 1)
+        await asyncio.to_thread(use, live, versions["v2"])
+        async with asyncio.timeout(30):
+            while not (said := [w["message"] for w in (await live.view.workers()).values()])[0]:
+                await asyncio.sleep(0.05)
+        assert said[0].startswith(f"keeps own: cannot load {versions['v2']}: ")
+        assert "model.safetensors was changed" in said[0]
+        sent = await live.send([post(n) for n in range(100)])
+        assert (await live.until_through(sent))["alert"] > 20
+        model.write_bytes(whole)
+        await all_on(live, versions["v2"], 1, within_s=60)
+        assert [w["message"] for w in (await live.view.workers()).values()] == [""]

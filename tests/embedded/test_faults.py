@@ -1,0 +1,173 @@
+"""Only the embedded broker: faults on purpose, and what clients of ours make of them."""
+
+import asyncio
+import contextlib
+import time
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition, errors
+from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.producer import InitProducerIdRequest
+
+from streams.embedded import EmbeddedBroker, run_broker_in_thread
+from tests.embedded.wire import RawMember, Wire, record_batch
+
+
+@pytest.fixture
+async def broker():
+    async with EmbeddedBroker() as broker:
+        yield broker
+
+
+async def end_of(wire: Wire, topic: str) -> int:
+    """Where the next batch goes."""
+    return (await wire.produce(topic, record_batch([b"last"])))[1]
+
+
+async def test_an_answer_that_is_lost_does_not_make_an_idempotent_producer_write_twice(broker):
+    async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, enable_idempotence=True) as producer:
+        await producer.send_and_wait("posts", b"0")
+        broker.faults.drop("Produce", times=2, handled=True)
+        await producer.send_and_wait("posts", b"1")
+        await producer.send_and_wait("posts", b"2")
+    async with Wire(broker.bootstrap) as wire:
+        assert await end_of(wire, "posts") == 3
+
+
+def test_kafka_pythons_producer_survives_lost_answers_too():
+    with run_broker_in_thread() as broker, contextlib.closing(
+        KafkaProducer(bootstrap_servers=broker.bootstrap)
+    ) as producer:  # fmt: skip
+        producer.send("posts", b"0").get(10)
+        broker.faults.drop("Produce", times=2, handled=True)
+        sent = [producer.send("posts", b"%d" % i) for i in range(1, 20)]
+        assert [s.get(20).offset for s in sent] == list(range(1, 20))
+        assert broker.partition("posts", 0).end == 20
+
+
+async def test_a_request_that_is_dropped_unhandled_leaves_no_trace(broker):
+    broker.create_topic("posts")
+    broker.faults.drop("Produce")
+    async with Wire(broker.bootstrap) as wire:
+        with pytest.raises(asyncio.IncompleteReadError):
+            await wire.produce("posts", record_batch([b"x"]))
+    async with Wire(broker.bootstrap) as wire:
+        assert await end_of(wire, "posts") == 0
+
+
+async def test_an_error_is_answered_as_often_as_asked_and_nothing_is_done(broker):
+    broker.create_topic("posts")
+    broker.faults.error("Produce", errors.NotLeaderForPartitionError, times=2)
+    async with Wire(broker.bootstrap) as wire:
+        codes = [await wire.produce("posts", record_batch([b"x"])) for _ in range(3)]
+    assert codes == [(6, -1), (6, -1), (0, 0)]
+
+
+async def test_an_error_reaches_every_part_of_an_answer_of_any_kind(broker):
+    broker.create_topic("posts")
+    broker.faults.error("Metadata", errors.LeaderNotAvailableError)
+    broker.faults.error("JoinGroup", errors.CoordinatorLoadInProgressError)
+    async with Wire(broker.bootstrap) as wire:
+        asked = [MetadataRequest.MetadataRequestTopic(name="posts")]
+        answer = await wire.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False), 7)
+        assert [t.error_code for t in answer.topics] == [5]
+        assert (await RawMember(wire, "g").join()).error_code == 14
+        assert (await RawMember(wire, "g").enter()).error_code == 0
+
+
+async def test_a_producer_retries_what_may_be_retried(broker):
+    async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+        broker.faults.error("Produce", errors.NotLeaderForPartitionError, times=3)
+        assert (await producer.send_and_wait("posts", b"x")).offset == 0
+
+
+async def test_a_delay_holds_up_its_own_connection_only(broker):
+    broker.create_topic("posts")
+    broker.faults.delay("Produce", 0.4)
+    async with Wire(broker.bootstrap) as slow, Wire(broker.bootstrap) as quick:
+        started = time.monotonic()
+        late = asyncio.create_task(slow.produce("posts", record_batch([b"late"])))
+        await asyncio.sleep(0.05)
+        assert await quick.produce("posts", record_batch([b"soon"])) == (0, 0)
+        assert time.monotonic() - started < 0.3
+        assert await late == (0, 1)
+        assert time.monotonic() - started >= 0.4
+
+
+async def test_consumers_go_on_after_their_connections_are_cut(broker):
+    async with (
+        AIOKafkaProducer(bootstrap_servers=broker.bootstrap, enable_idempotence=True) as producer,
+        AIOKafkaConsumer("posts", bootstrap_servers=broker.bootstrap, group_id="g", auto_offset_reset="earliest",
+                         session_timeout_ms=6000, heartbeat_interval_ms=200) as consumer,
+    ):  # fmt: skip
+        seen = []
+        for i in range(3):
+            await producer.send_and_wait("posts", b"%d" % i)
+            seen.append((await asyncio.wait_for(consumer.getone(), 10)).value)
+            for request in ("Fetch", "Heartbeat", "Produce"):
+                broker.faults.drop(request)
+        assert seen == [b"0", b"1", b"2"]
+
+
+def test_a_fault_for_a_request_that_does_not_exist_is_refused():
+    with pytest.raises(KeyError):
+        EmbeddedBroker().faults.drop("Prodoose")
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"\x00\x00\x00\x02ab",
+        b"\xff\xff\xff\xff",
+        b"\x00\x00\x00\x08\x00\x63\x00\x00\x00\x00\x00\x01",  # no such request
+        b"\x00\x00\x00\x0a\x00\x03\x00\x63\x00\x00\x00\x01\xff\xff",  # Metadata v99
+        b"\x00\x00\x00\x10\x00\x03\x00\x07\x00\x00\x00\x01\x00\x7fshort!",  # Metadata v7, cut off
+    ],
+)
+async def test_bytes_that_are_no_kafka_request_end_only_their_own_connection(broker, garbage, caplog):
+    async with Wire(broker.bootstrap) as bad, Wire(broker.bootstrap) as good:
+        bad.writer.write(garbage)
+        assert await bad.reader.read() == b""
+        assert "connection closed" in caplog.text
+        assert (await good.ask(MetadataRequest(topics=[]), 7)).brokers[0].port == broker.port
+
+
+async def test_retention_by_bytes_forgets_the_oldest_and_offsets_go_on(broker):
+    broker.retention_bytes = 10_000
+    broker.create_topic("posts")
+    async with Wire(broker.bootstrap) as wire:
+        for i in range(100):
+            assert await wire.produce("posts", record_batch([b"x" * 500])) == (0, i)
+    kept = broker.partition("posts", 0)
+    assert kept.end == 100
+    assert 0 < kept.start < 100
+    assert 9_000 < kept.size_bytes <= 10_000
+
+
+def test_a_slow_consumer_goes_on_at_the_oldest_record_kept():
+    with run_broker_in_thread(retention_bytes=10_000) as broker:
+        with contextlib.closing(KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=0)) as producer:
+            for _ in range(60):
+                producer.send("posts", b"x" * 500).get(10)
+        with contextlib.closing(
+            KafkaConsumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest")
+        ) as consumer:
+            at = TopicPartition("posts", 0)
+            consumer.assign([at])
+            consumer.seek(at, 0)
+            oldest = broker.partition("posts", 0).start
+            assert next(consumer).offset == oldest > 0
+
+
+async def test_the_broker_listens_on_this_machine_only_and_says_what_it_is(broker):
+    assert broker.bootstrap.startswith("127.0.0.1:")
+    async with Wire(broker.bootstrap) as wire:
+        assert "not-for-production" in (await wire.ask(MetadataRequest(topics=[]), 7)).cluster_id
+
+
+async def test_transactions_are_refused_and_not_pretended(broker):
+    async with Wire(broker.bootstrap) as wire:
+        assert (await wire.ask(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000), 4)).error_code == 42
+        assert (await wire.ask(InitProducerIdRequest(transactional_id=None), 4)).error_code == 0

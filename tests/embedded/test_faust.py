@@ -1,0 +1,54 @@
+"""Faust with its default settings: it declares its leader topic and changelog itself, and recovers from the latter."""
+
+import asyncio
+import contextlib
+import signal
+import sys
+from pathlib import Path
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+APP = Path(__file__).with_name("faust_app.py")
+
+
+@contextlib.asynccontextmanager
+async def worker(prefix: str, broker: str, data: Path):
+    data.mkdir()
+    args = [sys.executable, "-W", "ignore", APP, prefix, broker, data, "worker", "--without-web", "-l", "info"]
+    with (data / "log").open("wb") as log:
+        program = await asyncio.create_subprocess_exec(*args, stdout=log, stderr=log, cwd=APP.parents[2])
+    try:
+        yield
+        program.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(program.wait(), 20) == 0, (data / "log").read_text()
+    finally:
+        if program.returncode is None:
+            program.kill()
+            await program.wait()
+
+
+async def say(broker: str, prefix: str, *words: bytes) -> None:
+    async with AIOKafkaProducer(bootstrap_servers=broker) as producer:
+        for word in words:
+            await producer.send_and_wait(f"{prefix}words", word, key=word)
+
+
+async def hear(broker: str, prefix: str, n: int) -> list[bytes]:
+    """What was said loud, from the start."""
+    async with (
+        asyncio.timeout(40),
+        AIOKafkaConsumer(f"{prefix}loud", bootstrap_servers=broker, auto_offset_reset="earliest") as consumer,
+    ):
+        return sorted([(await consumer.getone()).value for _ in range(n)])
+
+
+async def test_an_app_counts_in_a_table_that_survives_a_restart(broker, admin, name, tmp_path):
+    prefix = f"{name}-"
+    two = {"num_partitions": 2, "replication_factor": 1}
+    admin.create_topics({f"{prefix}words": two, f"{prefix}loud": two}, wait_for_metadata=True)
+    async with worker(prefix, broker, tmp_path / "first"):
+        await say(broker, prefix, b"water", b"food", b"water")
+        assert await hear(broker, prefix, 3) == [b"FOOD 1", b"WATER 1", b"WATER 2"]
+    async with worker(prefix, broker, tmp_path / "second"):  # the table comes back from its changelog
+        await say(broker, prefix, b"water")
+        assert await hear(broker, prefix, 4) == [b"FOOD 1", b"WATER 1", b"WATER 2", b"WATER 3"]

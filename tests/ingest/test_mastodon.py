@@ -1,0 +1,229 @@
+"""Mastodon streaming: against a local server that speaks the recorded format, with invented statuses."""
+
+import asyncio
+import contextlib
+import json
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from starlette.routing import Route
+
+from models.errors import ConfigError, ServiceError
+from models.posts import parse_post
+from streams.ingest.cursor import Cursor
+from streams.ingest.live import ReconnectConfig
+from streams.ingest.mastodon import (
+    MastodonConfig,
+    MastodonSource,
+    _decode,
+    html_to_text,
+    read_token,
+    to_post,
+)
+
+TOKEN = "token of the test"
+
+
+def status(number, content="<p>We need water</p>", **fields):
+    return {
+        "id": str(110_000_000_000_000_000 + number), "created_at": "2026-02-01T08:00:00.000Z", "in_reply_to_id": None,
+        "sensitive": False, "spoiler_text": "", "visibility": "public", "language": "en",
+        "uri": f"https://social.example/users/ana/statuses/{number}", "url": f"https://social.example/@ana/{number}",
+        "content": content, "reblog": None, "edited_at": None, "media_attachments": [], "mentions": [], "tags": [],
+        "account": {"id": "7", "username": "ana", "acct": "ana", "url": "https://social.example/@ana", "bot": False},
+    } | fields  # fmt: skip
+
+
+def read(fields, kind="create"):
+    return to_post(_decode(json.dumps(fields)), "social.example", kind)
+
+
+@pytest.mark.parametrize(
+    "html, text",
+    [
+        ("<p>one<br>two<br />three</p><p>four &amp; &lt;five&gt;</p>", "one\ntwo\nthree\nfour & <five>"),
+        (
+            '<p><span class="h-card"><a href="https://b.example/@bob" class="mention">@<span>bob</span></a></span> see '
+            '<a href="https://a.example/long/path" rel="nofollow"><span class="invisible">https://</span>'
+            '<span class="ellipsis">a.example/long</span><span class="invisible">/path</span></a></p>',
+            "@bob see https://a.example/long/path",
+        ),
+        ('<p>help <a href="https://social.example/tags/flood">#<span>flood</span></a></p>', "help #flood"),
+        ("<ul><li>water</li><li>food</li></ul>", "water\nfood"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_content_becomes_the_text_a_reader_sees(html, text):
+    assert html_to_text(html) == text
+
+
+def test_a_status_becomes_a_raw_post_that_parses():
+    post = read(status(1, in_reply_to_id="5", spoiler_text="Flood"))
+    assert post == {
+        "id": "masto:social.example/110000000000000001", "text": "Flood\nWe need water",
+        "created_at": "2026-02-01T08:00:00.000Z", "lang": "en", "source": "mastodon", "author": "ana@social.example",
+        "url": "https://social.example/@ana/1", "reply_to": "masto:social.example/5", "kind": "create",
+    }  # fmt: skip
+    assert parse_post(json.dumps(post).encode(), seen_at=1.77e9, author_key=b"k" * 32).source == "mastodon"
+
+
+def test_boosts_name_what_they_repeat_and_what_is_not_public_or_has_no_text_is_left_out():
+    assert read(status(2, reblog=status(1)))["repost_of"] == "masto:social.example/110000000000000001"
+    assert read(status(3, visibility="private")) == "not public"
+    assert read(status(4, content="<p></p>")) == "no text"
+
+
+class Mastodon:
+    """A server that plays one script per stream connection, and a timeline for what was missed."""
+
+    def __init__(self, *scripts, timeline=(), token=TOKEN):
+        self.scripts, self.timeline, self.token = list(scripts), list(timeline), token
+        self.asked: list[str] = []
+        routes = [
+            Route("/api/v1/streaming/{rest:path}", self.stream),
+            Route("/api/v1/timelines/{rest:path}", self.missed),
+        ]
+        self.app = Starlette(routes=routes)
+        self.ended = asyncio.Event()
+
+    async def stream(self, request):
+        self.asked.append(str(request.url).split("/api/v1/")[1])
+        if request.headers.get("authorization") != f"Bearer {self.token}":
+            return JSONResponse({"error": "The access token is invalid"}, 401)
+        return StreamingResponse(self.play(), media_type="text/event-stream")
+
+    async def play(self):
+        *events, end = self.scripts.pop(0) if self.scripts else ["hold"]
+        yield ":)\n"
+        for event in events:
+            yield event
+        while end == "beat" and not self.ended.is_set():  # nothing but heartbeats, for a while
+            yield ":thump\n"
+            await asyncio.sleep(0.05)
+        if end != "drop":
+            await self.ended.wait()
+
+    async def missed(self, request):
+        self.asked.append(str(request.url).split("/api/v1/")[1])
+        newer = [s for s in self.timeline if int(s["id"]) > int(request.query_params["min_id"])]
+        return JSONResponse(newer[: int(request.query_params["limit"])][::-1])  # newest first, as the server does
+
+
+def sse(event, data):
+    return f"event: {event}\ndata: {data if isinstance(data, str) else json.dumps(data)}\n\n"
+
+
+@contextlib.asynccontextmanager
+async def running(app):
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off", ws="none"))
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await task
+
+
+@contextlib.asynccontextmanager
+async def ingesting(raw, mastodon, cursor=None, stall_s=30.0, **config):
+    reconnect = ReconnectConfig(stall_s=stall_s, first_wait_s=0.01, longest_wait_s=0.05)
+    kept = Cursor(cursor)
+    async with running(mastodon.app) as address:
+        with raw.writer(linger_s=0.005) as writer:
+            source = MastodonSource(writer, MastodonConfig(address, TOKEN, reconnect=reconnect, **config), kept)
+            task = asyncio.create_task(source.run())
+            try:
+                yield source, writer
+            finally:
+                task.cancel()
+                mastodon.ended.set()
+                await asyncio.gather(task, return_exceptions=True)
+            await asyncio.to_thread(writer.flush)
+        kept.save()
+
+
+async def until(condition, within_s=10.0):
+    async with asyncio.timeout(within_s):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_new_edited_and_deleted_statuses_arrive_in_order(raw):
+    edited = status(1, "<p>We need water and food</p>", edited_at="2026-02-01T08:05:00.000Z")
+    script = [sse("update", status(1)), sse("status.update", edited), sse("delete", status(1)["id"]),
+              sse("filters_changed", "{}"), sse("update", "{broken"), "hold"]  # fmt: skip
+    async with ingesting(raw, Mastodon(script)) as (source, writer):
+        await until(lambda: writer.counts.sent == 4)
+    posts = [json.loads(x) for x in raw.lines() if x != b"{broken"]
+    assert [p["kind"] for p in posts] == ["create", "update", "delete"]
+    assert len({p["id"] for p in posts}) == 1 and posts[1]["text"] == "We need water and food"
+    assert source.skipped == {"filters_changed": 1} and b"{broken" in raw.lines()
+
+
+@pytest.mark.parametrize(
+    "config, path",
+    [
+        ({}, "streaming/public"),
+        ({"stream": "local"}, "streaming/public/local"),
+        ({"hashtag": "flood"}, "streaming/hashtag?tag=flood"),
+        ({"hashtag": "flood", "stream": "local"}, "streaming/hashtag/local?tag=flood"),
+    ],
+)
+async def test_each_stream_is_asked_for_by_its_path(raw, config, path):
+    mastodon = Mastodon([sse("update", status(1)), "hold"])
+    async with ingesting(raw, mastodon, **config) as (_, writer):
+        await until(lambda: writer.counts.sent == 1)
+    assert mastodon.asked == [path]
+
+
+async def test_after_a_drop_what_was_missed_is_read_from_the_timeline_oldest_first(raw):
+    missed = [status(n) for n in range(2, 90)]
+    mastodon = Mastodon([sse("update", status(1)), "drop"], [sse("update", status(100)), "hold"], timeline=missed)
+    async with ingesting(raw, mastodon) as (_, writer):
+        await until(lambda: writer.counts.sent == 90)
+    assert set(raw.ids()) == {f"masto:127.0.0.1/{status(n)['id']}" for n in (1, *range(2, 90), 100)}
+    pages = ["timelines/public"] * 3
+    assert [asked.split("?")[0] for asked in mastodon.asked] == ["streaming/public", "streaming/public", *pages]
+
+
+async def test_heartbeats_hold_the_connection_and_silence_ends_it(raw):
+    mastodon = Mastodon([sse("update", status(1)), "beat"])
+    async with ingesting(raw, mastodon, stall_s=0.3) as (_, writer):
+        await until(lambda: writer.counts.sent == 1)
+        await asyncio.sleep(0.7)
+        assert len(mastodon.asked) == 1
+    mastodon = Mastodon([sse("update", status(1)), "stall"], [sse("update", status(2)), "hold"])
+    async with ingesting(raw, mastodon, stall_s=0.3) as (_, writer):
+        await until(lambda: writer.counts.sent == 2)
+
+
+async def test_a_restart_goes_on_from_the_newest_status_the_broker_has(raw, tmp_path):
+    cursor = str(tmp_path / "cursor")
+    async with ingesting(raw, Mastodon([sse("update", status(1)), "hold"]), cursor) as (_, writer):
+        await until(lambda: writer.counts.sent == 1)
+    assert Cursor(cursor).value == status(1)["id"]
+    async with ingesting(raw, Mastodon(["hold"], timeline=[status(1), status(2)]), cursor) as (_, writer):
+        await until(lambda: writer.counts.sent == 1)
+    assert set(raw.ids()) == {f"masto:127.0.0.1/{status(n)['id']}" for n in (1, 2)}
+
+
+async def test_a_refused_token_and_a_wrong_server_end_it_with_the_way_out(raw):
+    async with running(Mastodon(token="another").app) as address:
+        with raw.writer() as writer, pytest.raises(ServiceError, match="refuses the token"):
+            await MastodonSource(writer, MastodonConfig(address, TOKEN), Cursor(None)).run()
+    app = Starlette(routes=[Route("/", lambda request: PlainTextResponse("no"))])
+    async with running(app) as address:
+        with raw.writer() as writer, pytest.raises(ServiceError, match="is it a Mastodon server"):
+            await MastodonSource(writer, MastodonConfig(address, TOKEN), Cursor(None)).run()
+    with raw.writer() as writer, pytest.raises(ConfigError, match="--server"):
+        MastodonSource(writer, MastodonConfig("social.example", TOKEN), Cursor(None))
+
+
+def test_a_token_must_be_given(monkeypatch):
+    monkeypatch.delenv("CRISIS_MASTODON_TOKEN", raising=False)
+    with pytest.raises(ConfigError, match="--token-file"):
+        read_token(None)

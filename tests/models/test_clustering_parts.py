@@ -1,0 +1,226 @@
+"""The clusterer's parts: exact arithmetic, words of any script, bursts, start thresholds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.clusters.cluster import Cluster, Rates, member_of
+from models.clusters.kernel import Kernel, to_grid
+from models.clusters.labels import Vocabulary, label_of, prune, terms_of
+from models.clusters.lexicon import Lexicon
+from models.clusters.memory import Memory, cluster_id
+from models.clusters.news import next_step
+from models.clusters.thresholds import suggest_thresholds
+from models.errors import SampleTooSmall
+from models.records import Post
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def unit_rows(n, dim, seed):
+    rows = np.random.default_rng(seed).standard_normal((n, dim))
+    return to_grid(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+@given(SEEDS, st.integers(1, 50), st.integers(2, 80))
+@settings(max_examples=50, deadline=None)
+def test_sums_of_grid_rows_do_not_depend_on_their_order(seed, n, dim):
+    rows = unit_rows(n, dim, seed)
+    probe = unit_rows(1, dim, seed + 1)[0]
+    assert (rows @ probe).sum() == probe @ rows[::-1].sum(axis=0) == math.fsum(rows[i] @ probe for i in range(n))
+
+
+@given(SEEDS)
+@settings(max_examples=30, deadline=None)
+def test_the_grid_keeps_a_cosine_within_3e_4_and_scales_any_row_to_unit_length(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((40, 256)) + rng.standard_normal(256)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    grid = to_grid(unit)
+    assert np.abs(grid @ grid.T - unit @ unit.T).max() < 3e-4
+    np.testing.assert_allclose(np.linalg.norm(to_grid(3 * unit), axis=1), 1.0, atol=1e-3)
+    assert not to_grid(np.zeros((2, 5))).any()
+
+
+@given(SEEDS, st.integers(1, 40), st.floats(0.2, 0.9))
+@settings(max_examples=60, deadline=None)
+def test_a_merge_leaves_no_two_clusters_nearer_than_the_threshold_and_no_sum_is_lost(seed, n, t_merge):
+    rows = unit_rows(n, 4, seed)
+    kernel = Kernel(4, 0.95, t_merge)
+    for start in range(0, n, 9):
+        kernel.place(rows[start : start + 9])
+        kernel.merge()
+        alive = np.flatnonzero(kernel.counts[: kernel.size])
+        sims = kernel.sums[alive] @ kernel.sums[alive].T / np.outer(kernel.counts[alive], kernel.counts[alive])
+        assert (sims[~np.eye(len(alive), dtype=bool)] < t_merge).all()
+    assert kernel.counts.sum() == n
+    np.testing.assert_array_equal(kernel.sums.sum(axis=0), rows.sum(axis=0))
+    before = kernel.sums[kernel.counts > 0]
+    kernel.compact()
+    np.testing.assert_array_equal(kernel.sums[: kernel.size], before)
+
+
+@given(SEEDS, st.sampled_from([0.0, 0.3, 0.6]), st.integers(1, 30))
+@settings(max_examples=40, deadline=None)
+def test_rows_do_not_depend_on_blocks_and_survive_packing(seed, share, cut):
+    rng = np.random.default_rng(seed)
+    vectors, words = unit_rows(30, 12, seed), [f"w{i}" for i in range(20)]
+    terms = [[words[k] for k in rng.integers(0, 20, rng.integers(0, 6))] for _ in range(30)]
+    whole, parts = Lexicon(12, share), Lexicon(12, share)
+    rows, packed = whole.rows(vectors, terms)
+    blocks = [parts.rows(vectors[a:b], terms[a:b]) for a, b in ((0, cut), (cut, 30))]
+    assert np.array_equal(rows, np.concatenate([block for block, _ in blocks])) and rows.shape == (30, whole.width)
+    assert packed == blocks[0][1] + blocks[1][1] and np.array_equal(whole.unpack(packed), rows)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=2e-3)
+
+
+def test_a_similarity_is_the_shares_of_meaning_and_of_words():
+    lexicon = Lexicon(2, 0.25)
+    lexicon.rows(np.tile([1.0, 0.0], (40, 1)), [["rain"]] * 40)  # so that the words below are rare
+    (a, b, c), _ = lexicon.rows(np.array([[1.0, 0], [0.6, 0.8], [0, 1]]), [["riverton"]] * 3)
+    assert a @ b == pytest.approx(0.75 * 0.6 + 0.25, abs=1e-3) and a @ c == pytest.approx(0.25, abs=1e-3)
+    (x, y), _ = lexicon.rows(np.array([[1.0, 0], [1.0, 0]]), [[], ["riverton"]])
+    assert x @ x == pytest.approx(1.0, abs=1e-3) and x @ y == pytest.approx(0.75**0.5, abs=1e-3)
+
+
+def test_rare_words_weigh_more_and_counters_fade():
+    lexicon = Lexicon(2, 0.5)
+    vectors = np.tile([1.0, 0.0], (300, 1))
+    lexicon.rows(vectors, [["help", f"place{i}"] for i in range(300)])
+    (a, b, c), _ = lexicon.rows(vectors[:3], [["help", "riverton"], ["help", "riverton"], ["help", "marisol"]])
+    assert a @ b > 0.95 and a @ c < 0.6
+    lexicon.seen = 99_999
+    lexicon.rows(vectors[:1], [["help"]])
+    assert lexicon.seen == 50_000 and 0 < max(lexicon.table) <= 160
+
+
+def test_a_post_without_a_vector_takes_its_share_of_the_mean():
+    kernel = Kernel(3, 0.1, 0.1)
+    kernel.place(to_grid(np.array([[1.0, 0, 0], [0.8, 0.6, 0]])))
+    mean = kernel.mean(0)
+    assert kernel.take(0, None)
+    np.testing.assert_allclose(kernel.mean(0), mean, atol=1e-3)
+    assert not kernel.take(0, None) and kernel.counts[0] == 0
+
+
+@given(st.text(max_size=300))
+def test_any_text_gives_terms_without_raising(text):
+    assert all(terms_of(text))
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("Flood in RIVERTON! flood", ["flood", "riverton", "flood"]),
+        ("see https://example.org/x @someone &amp; HTTPURL #help 112", ["see", "help"]),
+        ("पानी चाहिए।", ["पानी", "चाहिए"]),
+        ("نحتاج إلى ماء نظيف", ["نحتاج", "إلى", "ماء", "نظيف"]),
+        ("需要饮用水", ["需要", "要饮", "饮用", "用水"]),
+        ("助けて", ["助け", "けて"]),
+        ("น้ำท่วม", ["น้", "้ำ", "ำท", "ท่", "่ว", "วม"]),
+        ("ရေလို", ["ရေ", "ေလ", "လိ", "ို"]),
+        ("vodă și apă", ["vodă", "apă"]),
+        ("нужна вода", ["нужна", "вода"]),
+        ("covid病毒", ["covid", "病毒"]),
+        ("", []),
+    ],
+)
+def test_words_are_found_in_any_script(text, expected):
+    assert terms_of(text) == expected
+
+
+def test_a_label_prefers_words_of_the_cluster_over_words_of_the_stream():
+    stream = {"the": 900.0, "flood": 60.0, "riverton": 40.0, "water": 300.0}
+    counts = {"the": 60.0, "flood": 50.0, "riverton": 40.0, "floods": 20.0, "water": 10.0}
+    assert label_of(counts, stream, mean=50.0, size=3) == ["riverton", "flood", "the"]
+    assert label_of({"地震": 3.0, "震发": 3.0, "发生": 3.0, "救援": 2.0}, {}, 10.0, 3) == ["发生", "地震", "救援"]
+
+
+def test_pruning_keeps_the_heaviest_terms_whatever_their_order():
+    counts = {f"w{i}": float(i % 10) for i in range(50)}
+    backwards = dict(reversed(counts.items()))
+    prune(counts, 20)
+    prune(backwards, 20)
+    assert counts == backwards and len(counts) == 20 and min(counts.values()) >= 6
+
+
+@given(st.lists(st.floats(0, 1e7), min_size=1, max_size=30), st.floats(10, 1e5))
+@settings(max_examples=50, deadline=None)
+def test_term_counts_decay_by_half_life_over_any_span_of_time(times, half_life_s):
+    vocabulary, counts, times = Vocabulary(half_life_s), {}, sorted(times)
+    for at in times:
+        if vocabulary.due(at):
+            vocabulary.rescale(at, [counts])
+        vocabulary.add(["water"], vocabulary.scale(at), counts)
+    now = times[-1]
+    closed = sum(2.0 ** max((t - now) / half_life_s, -1000) for t in times)
+    assert counts["water"] / vocabulary.scale(now) == pytest.approx(closed, rel=1e-6, abs=1e-6)
+    assert vocabulary.counts == pytest.approx(counts)
+
+
+def test_a_burst_is_zero_at_a_steady_rate_and_about_the_number_of_posts_out_of_nothing():
+    steady = Rates(at=0.0)
+    for i in range(3_000):
+        steady.forward(30.0 * i, 1e4, 600.0, 21_600.0)
+        steady.add(Rates(30.0 * i, 1.0, 1.0, 1.0))
+    assert abs(steady.burst(600.0, 21_600.0)) < 1.0
+    sudden = Rates(0.0, 9.0, 9.0, 0.0)
+    assert sudden.burst(600.0, 21_600.0) == pytest.approx(9.0)
+
+
+@given(st.permutations(range(25)), st.integers(0, 25))
+@settings(max_examples=50, deadline=None)
+def test_the_examples_kept_do_not_depend_on_order_or_on_merges(order, cut):
+    members = [member_of(Post(f"p{i}", "t", 0.0, 0.0), (), b"") for i in range(25)]
+    one, two, whole = (Cluster(str(k), Rates(0.0), 0.0, 0.0, 0, 0.0) for k in range(3))
+    for i, k in enumerate(order):
+        (one if i < cut else two).keep_example(members[k], 6)
+    for member in members:
+        whole.keep_example(member, 6)
+    one.absorb(two, 6)
+    assert one.examples == whole.examples and len(whole.examples) == 6
+
+
+def test_redirects_are_followed_to_the_end_and_compressed():
+    memory = Memory(10, 10, 10)
+    for i in range(5):
+        memory.redirect(f"c{i}", f"c{i + 1}")
+    assert memory.find("c0") == "c5" and memory.redirects["c0"] == "c5" and memory.find("elsewhere") == "elsewhere"
+
+
+def test_an_id_is_the_same_for_the_same_post_and_differs_by_salt_edit_and_attempt():
+    one = Post("p1", "a", 1.0, 2.0)
+    edited = Post("p1", "b", 1.0, 3.0, kind="update")
+    ids = {cluster_id(one, 0, ""), cluster_id(one, 1, ""), cluster_id(one, 0, "x"), cluster_id(edited, 0, "")}
+    assert len(ids) == 4 and cluster_id(one, 0, "") == cluster_id(Post("p1", "z", 9.0, 9.0), 0, "")
+    assert all(len(i) == 13 and i.isalnum() and i.islower() for i in ids)
+
+
+def test_growth_is_told_at_five_ten_twenty_fifty_a_hundred():
+    assert [next_step(n) for n in (0, 3, 5, 9, 10, 20, 50, 100, 999)] == [5, 5, 10, 10, 20, 50, 100, 200, 1000]
+
+
+def test_start_thresholds_follow_the_background_of_the_stream_and_ignore_a_hot_topic():
+    rng = np.random.default_rng(0)
+    unrelated = rng.standard_normal((3_000, 64))
+    common = rng.standard_normal(64)
+
+    def unit(x):
+        return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+    plain, alike = (suggest_thresholds(unit(x), words=False) for x in (unrelated, unrelated + 0.6 * common))
+    assert abs(plain.background) < 0.01 and plain.t_attach > plain.t_merge > plain.background
+    assert plain.spread == pytest.approx(1 / 8, abs=0.01)  # cosines of random 64-d rows deviate by 1/sqrt(64)
+    assert alike.t_merge > alike.background > 0.2
+    hot = np.concatenate([unit(unrelated), np.tile(unit(common[None]), (300, 1))])  # one post in eleven the same
+    assert suggest_thresholds(hot, words=False).t_attach == pytest.approx(plain.t_attach, abs=0.03)
+    assert suggest_thresholds(hot, seed=3) == suggest_thresholds(hot, seed=3)
+    wordy, wordier = suggest_thresholds(unit(unrelated)), suggest_thresholds(unit(unrelated + 0.6 * common))
+    assert 0.14 < wordy.t_merge < wordier.t_merge < wordier.t_attach < 0.35
+    with pytest.raises(SampleTooSmall):
+        suggest_thresholds(unit(unrelated[:50]))

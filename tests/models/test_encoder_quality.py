@@ -1,0 +1,50 @@
+"""What the bundled encoder was measured to do, measured again on the research sets (CRISIS_DATA)."""
+
+import numpy as np
+import pytest
+
+from models.encoder import load_encoder
+from training import data as training_data
+
+pytestmark = pytest.mark.data
+
+
+@pytest.fixture(scope="module")
+def root():
+    try:
+        return training_data.data_dir()
+    except training_data.DataError as error:
+        pytest.skip(str(error))
+
+
+def test_sentences_find_their_translations_in_the_papers_languages(root):
+    from training.evaluate.matching import flores_matching, summary
+
+    found = summary(flores_matching(load_encoder(), root))
+    assert found["languages_paper"] == 50
+    assert found["mean_paper"] >= 0.80
+    assert found["mean_best_15"] >= 0.92
+    assert found["lowest_paper"] >= 0.45
+
+
+def test_relatedness_is_above_lexical_overlap_on_the_whole(root):
+    from training.evaluate.relatedness import semrel, summary
+
+    found = summary(semrel(load_encoder(), root))
+    assert found["mean"] > found["mean_overlap"]
+
+
+def test_messages_as_sent_are_found_nearly_as_well_as_their_translations(root):
+    from training.evaluate.needs import need_precision, summary
+
+    found = summary(need_precision(load_encoder(), root))
+    assert found["ratio"] >= 0.79
+    assert found["originals"] > 4 * found["chance"]
+
+
+def test_the_halves_share_no_message(root):
+    from training.evaluate.needs import need_messages
+
+    train, held_out = ({m["id"] for m in need_messages(root, half)} for half in (True, False))
+    assert not train & held_out
+    assert np.isclose(len(train) / (len(train) + len(held_out)), 0.5, atol=0.03)

@@ -1,0 +1,79 @@
+"""Query packs: every category, many languages, written once."""
+
+from collections import Counter
+from importlib.resources import files
+
+import msgspec
+import pytest
+
+from models.errors import QueryError
+from models.queries import Query, background_texts, check_query, load_queries, read_pack
+
+CATEGORIES = """search_rescue medical_help medicine water food baby_hygiene shelter clothing_blankets evacuation_transport
+electricity_fuel communications missing_people money volunteers_labour heavy_equipment psychosocial animals
+safety_looting""".split()
+QUERIES = load_queries()
+PACK = "category: water\nlabel: Water\niasc: WASH\nhxl: {need: '#need', offer: '#service'}\nneed:\n  en: ['We need water']\n"
+
+
+def test_every_category_has_a_need_and_an_offer():
+    assert sorted(q.id for q in QUERIES) == sorted(f"{kind}.{c}" for c in CATEGORIES for kind in ("need", "offer"))
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.id)
+def test_a_pack_has_two_to_four_sentences_in_each_of_twenty_languages(query):
+    assert len(query.sentences) >= 20
+    assert {"en", "es", "fr", "ar", "hi", "zh", "ht"} <= set(query.sentences)
+    for lang, sentences in query.sentences.items():
+        assert 2 <= len(sentences) <= 4, lang
+    assert query.label
+    assert query.hxl.startswith("#")
+
+
+def test_no_sentence_is_written_twice_and_none_is_background():
+    every = Counter(t.casefold() for q in QUERIES for _, t in q.texts())
+    assert [t for t, n in every.items() if n > 1] == []
+    assert not set(every) & {t.casefold() for t in background_texts()}
+
+
+def test_the_background_covers_the_languages_of_the_packs():
+    raw = msgspec.yaml.decode((files("models") / "data" / "background.yaml").read_bytes())["background"]
+    assert set(raw) >= set(QUERIES[0].sentences)
+    assert min(map(len, raw.values())) >= 10
+
+
+def test_a_version_is_what_is_asked_not_how_it_is_labelled():
+    (query,) = read_pack(PACK)
+    assert msgspec.structs.replace(query, label="Other", iasc="Health", threshold=0.2).version == query.version
+    assert msgspec.structs.replace(query, sentences={"en": ["We need more water"]}).version != query.version
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"id": "water"}, "need.water"),
+        ({"sentences": {"en": [" "]}}, "no sentence"),
+        ({"iasc": "Plumbing"}, "WASH"),
+        ({"id": "need.wat er", "category": "wat er"}, "ASCII"),
+    ],
+)
+def test_a_wrong_query_is_refused_with_what_to_change(change, told):
+    (query,) = read_pack(PACK)
+    with pytest.raises(QueryError, match=told):
+        check_query(msgspec.structs.replace(query, **change))
+
+
+def test_a_wrong_pack_is_refused_by_file_and_field(tmp_path):
+    with pytest.raises(QueryError, match="mine.yaml.*labl"):
+        read_pack(PACK.replace("label", "labl"), "mine.yaml")
+    with pytest.raises(QueryError, match="no query pack"):
+        load_queries(tmp_path)
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(PACK)
+    with pytest.raises(QueryError, match="twice: need.water"):
+        load_queries(tmp_path)
+
+
+def test_texts_keep_the_language_of_every_sentence():
+    query = Query("need.x", "need", "x", "X", {"en": ["a", "b"], "ht": ["c"]})
+    assert query.texts() == [("en", "a"), ("en", "b"), ("ht", "c")]

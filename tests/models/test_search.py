@@ -1,0 +1,154 @@
+"""The search index finds what a plain loop over all posts finds, forgets by whole segments, and serves many readers."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.errors import VersionMismatch
+from models.records import Deletion, Match, MatchedFrame, Origin, Post
+from models.search import SearchIndex
+
+DIM = 8
+LANGS = ("ar", "tr", "en")
+
+
+def post(number: int, at: float, lang: str = "en", text: str = "water") -> Post:
+    return Post(id=f"p{number}", text=text, created_at=at, seen_at=at, lang=lang)
+
+
+def unit(n: int, seed: int) -> np.ndarray:
+    rows = np.random.default_rng(seed).standard_normal((n, DIM))
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype("<f2")
+
+
+@st.composite
+def histories(draw):
+    """Blocks of posts, some edited again later, with times, languages and kinds, and ids to hide."""
+    n = draw(st.integers(1, 80))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    times = 1e6 + np.cumsum(rng.choice([0.0, 1.0, 30.0], n))
+    numbers = [int(rng.integers(0, n)) if rng.random() < 0.2 else i for i in range(n)]
+    posts = [post(k, float(t), LANGS[rng.integers(3)]) for k, t in zip(numbers, times, strict=True)]
+    kinds = [[("need", "offer")[i] for i in range(2) if rng.random() < 0.4] for _ in posts]
+    hidden = [f"p{k}" for k in rng.integers(0, n, draw(st.integers(0, 10)))]
+    return posts, unit(n, int(rng.integers(1e9))), kinds, hidden, draw(st.integers(1, 30))
+
+
+@given(
+    histories(), st.integers(1, 20), st.none() | st.sampled_from(LANGS), st.none() | st.sampled_from(["need", "offer"]),
+    st.none() | st.floats(0, 500),
+)  # fmt: skip
+@settings(max_examples=80, deadline=None)
+def test_it_equals_a_plain_loop_whatever_the_blocks_filters_edits_and_deletions(history, k, lang, kind, since):
+    posts, vectors, kinds, hidden, size = history
+    since = None if since is None else 1e6 + since
+    index = SearchIndex(DIM, "v1", segment_s=100.0, window_s=1e9)
+    for start in range(0, len(posts), size):
+        end = start + size
+        index.add(posts[start:end], vectors[start:end], kinds[start:end])
+    index.hide(hidden)
+    latest = {p.id: i for i, p in enumerate(posts)}
+    asked = unit(1, 5)[0].astype(np.float32)
+    expected = sorted(
+        (
+            -float(vectors[i].astype(np.float32) @ asked)
+            for i, p in enumerate(posts)
+            if latest[p.id] == i and p.id not in hidden and (lang is None or p.lang == lang)
+            and (kind is None or kind in kinds[i]) and (since is None or p.created_at >= since)
+        )
+    )[:k]  # fmt: skip
+    found = index.search(asked, k, lang=lang, kind=kind, since=since)
+    np.testing.assert_allclose([-f.score for f in found], expected, atol=1e-6)
+    for one in found:
+        assert one.post == posts[latest[one.post.id]]
+        assert one.score == pytest.approx(float(vectors[latest[one.post.id]].astype(np.float32) @ asked), abs=1e-6)
+
+
+def test_old_segments_leave_whole_and_memory_follows():
+    index = SearchIndex(DIM, "v1", segment_s=10.0, window_s=50.0)
+    vectors = unit(300, 1)
+    for i in range(300):
+        index.add([post(i, 1_000.0 + i)], vectors[i : i + 1])
+        if i > 60:
+            assert 50 <= len(index) <= 61
+    oldest = min(f.post.created_at for f in index.search(vectors[0], 300))
+    assert 1_299.0 - 61.0 <= oldest <= 1_299.0 - 49.0
+
+
+def test_a_late_post_is_kept_as_long_as_the_posts_it_came_with():
+    index = SearchIndex(DIM, "v1", segment_s=10.0, window_s=50.0)
+    index.add([post(0, 1_000.0), post(1, 10.0)], unit(2, 1))
+    assert {f.post.id for f in index.search(unit(1, 2)[0], 5)} == {"p0", "p1"}
+    assert [f.post.id for f in index.search(unit(1, 2)[0], 5, since=500.0)] == ["p0"]
+
+
+def test_it_never_holds_more_than_max_posts():
+    index = SearchIndex(DIM, "v1", max_posts=160)
+    for start in range(0, 2_000, 7):
+        index.add([post(i, 5.0) for i in range(start, start + 7)], unit(7, start))
+        assert len(index) <= 160
+    assert len(index) >= 130
+
+
+def test_a_frame_brings_kinds_and_deletions_and_a_redelivery_changes_nothing():
+    vectors = unit(3, 3)
+    matches = [Match("p0", "need.water", "1", "alert", 0.5, 0.4), Match("p1", "offer.water", "1", "alert", 0.5, 0.4)]
+    first = MatchedFrame(
+        Origin(0, 0), [post(i, 5.0) for i in range(3)], encoder_version="v1", dim=DIM, vectors=vectors.tobytes(),
+        matches=matches,
+    )  # fmt: skip
+    gone = MatchedFrame(Origin(0, 1), [], deletions=[Deletion("p2", 6.0)], encoder_version="v1", dim=DIM, vectors=b"")
+    index = SearchIndex(DIM, "v1")
+    for frame in (first, first, gone, gone):
+        index.add_frame(frame)
+    assert len(index) == 2
+    assert [f.post.id for f in index.search(vectors[2], 9, kind="need")] == ["p0"]
+    assert [f.post.id for f in index.search(vectors[2], 9, kind="offer")] == ["p1"]
+
+
+def test_vectors_of_another_encoder_or_dimension_are_refused():
+    index = SearchIndex(DIM, "v1")
+    other = MatchedFrame(Origin(0, 0), [post(0, 5.0)], encoder_version="v2", dim=DIM, vectors=unit(1, 1).tobytes())
+    for wrong in (
+        lambda: index.add_frame(other),
+        lambda: index.add([post(0, 5.0)], np.zeros((1, 9))),
+        lambda: index.search(np.zeros(9)),
+        lambda: index.search(np.zeros(DIM), encoder_version="v2"),
+    ):
+        with pytest.raises(VersionMismatch):
+            wrong()
+    assert index.search(np.zeros(DIM)) == []
+
+
+def test_an_unknown_language_finds_nothing():
+    index = SearchIndex(DIM, "v1")
+    index.add([post(0, 5.0)], unit(1, 1))
+    assert index.search(unit(1, 1)[0], 3, lang="xx") == [] and len(index.search(unit(1, 1)[0], 3, lang=["xx", "en"])) == 1
+
+
+def test_readers_are_served_while_posts_are_written():
+    index, stop, wrong = SearchIndex(DIM, "v1", segment_s=20.0, window_s=200.0), threading.Event(), []
+
+    def read(seed: int) -> None:
+        asked = unit(1, seed)[0].astype(np.float32)
+        while not stop.is_set():
+            found = index.search(asked, 5, since=0.0)
+            scores = [f.score for f in found]
+            if scores != sorted(scores, reverse=True):
+                wrong.append(scores)
+
+    readers = [threading.Thread(target=read, args=(seed,)) for seed in range(3)]
+    for reader in readers:
+        reader.start()
+    for start in range(0, 3_000, 10):
+        index.add([post(i, 1_000.0 + i) for i in range(start, start + 10)], unit(10, start))
+        index.hide([f"p{start}"])
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert not wrong and len(index) > 0

@@ -1,0 +1,128 @@
+"""`crisis alerts` against a broker."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from kafka import KafkaProducer
+
+from models.errors import ServiceError
+from models.records import Alert
+from streams.config import Settings, load_settings
+from streams.kafka import make_topics
+from streams.outputs import alerts as command
+from streams.outputs.follow import read_alerts
+from tests.outputs.invented import HOSTILE, invent, later
+from tests.outputs.topics import fresh_prefix
+
+
+@pytest.fixture
+def settings(embedded_broker):
+    made = load_settings(broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix(), "partitions": 2})
+    make_topics(made)
+    return made
+
+
+def send(settings: Settings, records: Sequence[Alert | bytes], at: float | None = None) -> None:
+    producer = KafkaProducer(bootstrap_servers=settings.broker.bootstrap)
+    for record in records:
+        key = record.alert_id.encode() if isinstance(record, Alert) else b"x"
+        value = msgspec.json.encode(record) if isinstance(record, Alert) else record
+        producer.send(settings.topics.name("alerts"), key=key, value=value, timestamp_ms=int(at * 1000) if at else None)
+    producer.flush()
+    producer.close()
+
+
+def run(settings: Settings, *args: str) -> str:
+    result = CliRunner().invoke(command, args, obj=settings, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_everything_kept_is_printed_once_as_json_lines(settings):
+    first, second = invent("a"), invent("b", query="offer.food")
+    send(settings, [first, second, first, later(first, cluster_id="c1")])  # the third is a redelivery
+    lines = [json.loads(line) for line in run(settings).splitlines()]
+    assert sorted((line["alert_id"], line["revision"]) for line in lines) == sorted(
+        [(first.alert_id, first.revision), (first.alert_id, first.revision + 1), (second.alert_id, second.revision)]
+    )
+
+
+def test_filters_choose(settings):
+    send(settings, [invent("a"), invent("b", level="suggestion"), invent("c", query="offer.food", lang="ar")])
+    assert len(run(settings, "--level", "alert").splitlines()) == 2
+    assert len(run(settings, "--kind", "offer", "--lang", "ar", "--query", "offer.food").splitlines()) == 1
+    assert run(settings, "--query", "need.nothing") == ""
+
+
+def test_only_the_last_hours(settings):
+    send(settings, [invent("old")], at=1_700_000_000)
+    send(settings, [invent("new")])
+    assert [json.loads(line)["post"]["id"] for line in run(settings, "--last", "2h").splitlines()] == ["new"]
+
+
+def test_a_record_that_is_no_alert_is_skipped_and_said(settings, caplog):
+    send(settings, [b"{", b"", invent("good")])
+    assert len(run(settings).splitlines()) == 1
+    assert "2 records" in caplog.text
+
+
+@pytest.mark.parametrize("form", ["text", "json", "geojson", "cap"])
+def test_hostile_text_leaves_no_control_character_in_any_format(settings, form):
+    send(settings, [invent("h", text=HOSTILE.replace("\ud800", ""))])
+    out = run(settings, "--format", form)
+    assert "script" in out and not any(c in out for c in "\x1b\x9b\x07\u202e\u202c")
+
+
+def test_an_empty_topic_is_a_valid_collection(settings):
+    assert json.loads(run(settings, "--format", "geojson")) == {"type": "FeatureCollection", "features": []}
+
+
+def test_following_tells_new_alerts_as_they_come(settings):
+    send(settings, [invent("before")])
+    reader, got, started = read_alerts(settings, follow=True), [], threading.Event()
+
+    def follow() -> None:
+        started.set()
+        got.append(next(reader).post.id)
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    started.wait()
+    for n in range(40):  # it starts at the end: send until it is there
+        thread.join(0.25)
+        if not thread.is_alive():
+            break
+        send(settings, [invent(f"after-{n}")])
+    thread.join(10)
+    reader.close()
+    assert got and got[0].startswith("after")
+
+
+def test_following_from_the_beginning_starts_there(settings):
+    send(settings, [invent("kept")])
+    reader = read_alerts(settings, follow=True, beginning=True)
+    assert next(reader).post.id == "kept"
+    reader.close()
+
+
+def test_a_group_reads_on_where_it_stopped(settings):
+    send(settings, [invent("one")])
+    assert len(run(settings, "--group", "desk").splitlines()) == 1
+    send(settings, [invent("two")])
+    assert [json.loads(line)["post"]["id"] for line in run(settings, "--group", "desk").splitlines()] == ["two"]
+
+
+def test_a_missing_topic_says_which_command_makes_it(embedded_broker):
+    with pytest.raises(ServiceError, match="crisis topics"):
+        next(read_alerts(load_settings(broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()}), follow=False))
+
+
+@pytest.mark.parametrize("args", [["--last", "soon"], ["--format", "xml"], ["--cap-status", "Real"]])
+def test_a_wrong_option_is_refused(args):
+    assert CliRunner().invoke(command, args, obj=load_settings()).exit_code == 2

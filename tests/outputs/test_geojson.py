@@ -1,0 +1,50 @@
+"""GeoJSON (RFC 7946) of alerts."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.records import Geo
+from streams.outputs.geojson import collection_lines, feature_line
+from tests.outputs.invented import alerts, invent, later
+
+
+def test_longitude_comes_first():
+    feature = json.loads(feature_line(invent(geo=Geo(lat=34.2, lon=27.9))))
+    assert feature["geometry"] == {"type": "Point", "coordinates": [27.9, 34.2]}
+    assert "geo" not in feature["properties"]["post"]
+
+
+def test_a_post_without_a_place_has_a_null_geometry():
+    assert json.loads(feature_line(invent()))["geometry"] is None
+
+
+@given(alerts())
+def test_a_feature_is_one_line_and_keeps_the_alert(alert):
+    line = feature_line(alert)
+    feature = json.loads(line)
+    assert len(line.splitlines()) == 1
+    assert feature["type"] == "Feature" and feature["id"] == alert.alert_id
+    assert feature["properties"]["post"]["text"] == alert.post.text
+
+
+@given(st.lists(alerts(), max_size=5, unique_by=lambda a: a.alert_id))
+def test_a_collection_is_one_document_with_a_feature_per_alert(several):
+    document = json.loads("\n".join(collection_lines(several)))
+    assert document["type"] == "FeatureCollection"
+    assert [f["id"] for f in document["features"]] == [a.alert_id for a in several]
+
+
+def test_a_collection_shows_the_newest_state_and_nothing_withdrawn():
+    kept, gone = invent("a"), invent("b")
+    told = [
+        kept,
+        gone,
+        later(kept, cluster_id="c1"),
+        later(gone, status="withdrawn", withdrawn_because="deleted"),
+    ]
+    (feature,) = json.loads("".join(collection_lines(told)))["features"]
+    assert feature["id"] == kept.alert_id and feature["properties"]["cluster_id"] == "c1"

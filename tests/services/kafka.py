@@ -1,0 +1,124 @@
+"""One Apache Kafka node (KRaft) for the tests, its jars fetched once from Maven Central.
+
+`CRISIS_TEST_BROKER=host:port` names a broker to use instead; it should be one node with the settings in PROPERTIES.
+Jars are kept in `CRISIS_CACHE` (~/.cache/crisis-streams).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from streams.embedded.child import Child
+from tests.services.needs import Missing
+
+POM = Path(__file__).with_name("kafka-pom.xml")
+STARTED = "Kafka Server started"
+FETCH_S, START_S = 600.0, 60.0
+JVM = [
+    "-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",  # quick to start rather than quick
+    "-Dorg.slf4j.simpleLogger.logFile=System.out", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
+]  # fmt: skip
+# Beside Kafka's defaults: one node, no waiting, and limits that let a test see expiry and compaction happen.
+PROPERTIES = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={folder}/logs
+group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=500
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+log.cleaner.backoff.ms=200
+log.cleaner.dedupe.buffer.size=10485760
+"""
+
+
+def jars() -> Path:
+    """The folder of jars; filled by Maven the first time. Raises Missing."""
+    if not shutil.which("java"):
+        raise Missing("Java 17 or newer: apt-get install openjdk-17-jre-headless")
+    cache = Path(os.environ.get("CRISIS_CACHE", "~/.cache/crisis-streams")).expanduser()
+    folder = cache / f"kafka-{hashlib.sha256(POM.read_bytes()).hexdigest()[:12]}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "kafka.lock").open("w") as lock:  # two test runs at once fetch once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            _fetch(folder)
+    return folder
+
+
+def _fetch(folder: Path) -> None:
+    if not shutil.which("mvn"):
+        raise Missing("Maven, to fetch Apache Kafka once: apt-get install maven")
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        args = ["mvn", "-q", "-B", "-f", POM, "dependency:copy-dependencies", "-DincludeScope=runtime",
+                f"-DoutputDirectory={scratch}/jars"]  # fmt: skip
+        done = subprocess.run(args, capture_output=True, text=True, timeout=FETCH_S)
+        if done.returncode:
+            raise Missing(f"Apache Kafka's jars; Maven could not fetch them:\n{done.stdout[-2000:]}")
+        os.replace(f"{scratch}/jars", folder)
+
+
+def free_ports(n: int) -> list[int]:
+    """Ports nobody listens on now."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        return [s.getsockname()[1] for s in sockets]
+
+
+@contextlib.contextmanager
+def running_kafka() -> Iterator[str]:
+    """The address of a broker that is ready. Raises Missing."""
+    if given := os.environ.get("CRISIS_TEST_BROKER"):
+        yield given
+        return
+    java = ["java", *JVM, "-cp", f"{jars()}/*"]
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crisis-kafka-", ignore_cleanup_errors=True)))
+        port, controller = free_ports(2)
+        config = folder / "server.properties"
+        config.write_text(PROPERTIES.format(port=port, controller=controller, folder=folder))
+        _format(java, config)
+        child = Child([*java, "kafka.Kafka", config], folder / "kafka.log")
+        stack.callback(child.stop)
+        _await_started(child)
+        yield f"127.0.0.1:{port}"
+
+
+def _format(java: list[str], config: Path) -> None:
+    args = [*java, "kafka.tools.StorageTool", "format", "-t", "crisisStreamsTests0000", "-c", config]
+    done = subprocess.run(args, capture_output=True, text=True, timeout=START_S)
+    if done.returncode:
+        raise RuntimeError(f"kafka.tools.StorageTool: {done.stdout}\n{done.stderr}")
+
+
+def _await_started(child: Child) -> None:
+    """Kafka says so in its log; its port is open long before."""
+    deadline = time.monotonic() + START_S
+    while not child.ended() and time.monotonic() < deadline:
+        if STARTED in child.log.read_text("utf-8", "replace"):
+            return
+        time.sleep(0.05)
+    raise RuntimeError(f"Apache Kafka did not start within {START_S:.0f} s:\n{child.last_words(40)}")

@@ -1,0 +1,106 @@
+"""Replay: deterministic, complete, and the file commands' formats."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from models.encoder import load_encoder
+from models.queries import load_queries
+from streams.cli import crisis
+from streams.config import load_settings
+from streams.replay import read_frames, replay_file
+from streams.runtime import build_matcher
+
+DEMO = Path(__file__).parents[2] / "streams" / "data" / "demo.jsonl"
+
+
+@pytest.fixture
+def posts(tmp_path):
+    file = tmp_path / "posts.jsonl"
+    texts = ["we need water", "nous avons besoin d'eau", "football tonight", "我们被困在屋顶上", "we need water now"]
+    file.write_text("".join(json.dumps({"id": f"p{n}", "text": t}) + "\n" for n, t in enumerate(texts)))
+    return file
+
+
+def crisis_run(*args):
+    done = CliRunner().invoke(crisis, [str(a) for a in args], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_the_same_file_twice_gives_the_same_bytes(tmp_path):
+    outs = []
+    for run in "ab":
+        alerts, clusters = tmp_path / f"{run}.alerts", tmp_path / f"{run}.clusters"
+        crisis_run("replay", DEMO, "--alerts", alerts, "--clusters", clusters)
+        outs.append((alerts.read_bytes(), clusters.read_bytes()))
+    assert outs[0] == outs[1]
+    assert all(outs[0])
+
+
+def test_every_line_of_the_demo_is_accounted_for():
+    done = replay_file(load_settings(), DEMO, 1_795_000_000.0)
+    assert done.totals.check()
+    assert done.totals.counts["read"] == sum(bool(line.strip()) for line in DEMO.read_bytes().splitlines())
+    assert done.totals.counts["rejected"] == len(done.rejects)
+
+
+def test_frames_keep_every_line_whatever_the_line_ends():
+    lines = [b"a\n", b"\n", b"b\r\n", b"c"]
+    assert list(read_frames(iter(lines), 2)) == [b"a\nb", b"c"]
+
+
+def test_embed_writes_unit_rows_in_file_order(posts, tmp_path):
+    out = tmp_path / "v.npy"
+    crisis_run("embed", posts, "--out", out)
+    rows = np.load(out)
+    texts = [json.loads(line)["text"] for line in posts.read_text().splitlines()]
+    assert rows.dtype == np.float32
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    assert np.allclose(rows, load_encoder().encode(texts), atol=1e-5)
+
+
+def test_match_writes_every_querys_score_of_every_post(posts, tmp_path):
+    out = tmp_path / "s.jsonl"
+    crisis_run("match", posts, "--scores", out)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    encoder = load_encoder()
+    matcher = build_matcher(load_settings(), load_queries(), encoder)
+    expected = matcher.scores(encoder.encode(["we need water"]))[0]
+    assert [r["id"] for r in rows] == [f"p{n}" for n in range(5)]
+    assert set(rows[0]["scores"]) == {q.id for q in load_queries()}
+    assert np.allclose([rows[0]["scores"][q.id] for q in matcher.queries], expected, atol=1e-4)
+
+
+def test_cluster_writes_arrival_and_settled_cluster_of_every_post(tmp_path):
+    file, vectors, out = tmp_path / "p.jsonl", tmp_path / "v.npy", tmp_path / "c.jsonl"
+    rng = np.random.default_rng(0)
+    centres = np.linalg.qr(rng.standard_normal((32, 4)))[0].T
+    rows = centres[np.arange(40) % 4] + 0.02 * rng.standard_normal((40, 32))
+    np.save(vectors, (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32))
+    texts = ["school roof collapsed", "bridge closed north", "harbour water tanker", "clinic needs generator"]
+    file.write_text("".join(json.dumps({"id": f"p{n}", "text": f"{texts[n % 4]} {n}"}) + "\n" for n in range(40)))
+    crisis_run("cluster", file, "--vectors", vectors, "--out", out)
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [f["id"] for f in found] == [f"p{n}" for n in range(40)]
+    assert len({f["cluster"] for f in found}) == 4
+    assert all(found[n]["cluster"] == found[n % 4]["cluster"] for n in range(40))
+
+
+def test_vectors_that_do_not_fit_the_posts_are_refused_with_the_numbers(posts, tmp_path):
+    np.save(tmp_path / "v.npy", np.zeros((3, 8), np.float32))
+    done = CliRunner().invoke(crisis, ["cluster", str(posts), "--vectors", str(tmp_path / "v.npy"), "--out",
+                                       str(tmp_path / "c.jsonl")])  # fmt: skip
+    assert done.exit_code != 0
+    assert "5 posts" in str(done.exception)
+
+
+def test_a_line_that_is_no_post_stops_embed_with_its_number(tmp_path):
+    file = tmp_path / "p.jsonl"
+    file.write_text('{"id": "a", "text": "fine"}\n{"id": "b"}\n')
+    done = CliRunner().invoke(crisis, ["embed", str(file), "--out", str(tmp_path / "v.npy")])
+    assert done.exit_code != 0
+    assert "line 2" in done.output

@@ -1,0 +1,138 @@
+"""The live view: every write can be repeated without harm."""
+
+import asyncio
+import json
+
+import msgspec
+import pytest
+from redis.asyncio import Redis
+
+from models.alerts import make_alert, place_in_cluster, withdraw
+from models.queries import Query
+from models.records import ClusterEvent, Deletion, Match, Origin, Post, Repeat
+from streams.config import Redis as RedisSettings
+from streams.state import LiveView, MemoryAlerts
+
+pytestmark = pytest.mark.redis
+QUERY = Query("need.water", "need", "water", "Drinking water", {"en": ["We need water"]}, "WASH", "#need +water")
+
+
+def alert_for(post_id="p1", seen_at=1000.0):
+    post = Post(post_id, "we need water", seen_at - 1, seen_at, "en", "sms")
+    match = Match(post_id, "need.water", QUERY.version, "alert", 0.6, 0.5, None, "We need water", "en", 0.9)
+    return make_alert(post, match, QUERY, "v1")
+
+
+@pytest.fixture
+async def view(redis_url):
+    redis = Redis.from_url(redis_url)
+    yield LiveView(redis, RedisSettings(url=redis_url, recent_alerts=10))
+    await redis.aclose()
+
+
+async def test_counters_of_a_redelivered_frame_count_once(view):
+    origin = Origin(2, 41, 1)
+    assert await view.count("match", origin, {"counts": {"alert": 3}, "langs": {"ht": 2}})
+    assert not await view.count("match", origin, {"counts": {"alert": 3}, "langs": {"ht": 2}})
+    assert not await view.count("match", Origin(2, 40), {"counts": {"alert": 9}})
+    assert await view.count("match", Origin(3, 0), {"counts": {"alert": 1}})
+    assert await view.counts() == {"alert": 4}
+    assert await view.counts("langs") == {"ht": 2}
+
+
+async def test_only_a_newer_revision_of_an_alert_replaces_it(view):
+    alert = alert_for()
+    placed = place_in_cluster(alert, "c1")
+    assert await view.put_alerts([alert]) == [alert]
+    assert await view.put_alerts([placed]) == [placed]
+    assert await view.put_alerts([alert]) == []
+    assert await view.recent_alerts() == [placed]
+
+
+async def test_a_withdrawn_alert_stays_withdrawn_when_its_post_is_redelivered(view):
+    alert = alert_for()
+    await view.put_alerts([alert])
+    gone = withdraw(alert, Deletion("p1", alert.revision / 1000 + 5))
+    await view.put_alerts([gone])
+    await view.put_alerts([alert])
+    (kept,) = await view.alerts_of(["p1"])
+    assert (kept.status, kept.withdrawn_because) == ("withdrawn", "deleted")
+
+
+async def test_redis_and_memory_take_the_same_alerts(view):
+    memory = MemoryAlerts()
+    one, two = alert_for("a"), alert_for("b", 2000.0)
+    for batch in ([one, two], [one], [place_in_cluster(two, "c9")], [two]):
+        assert await view.put_alerts(batch) == await memory.put_alerts(batch)
+    for known in (view, memory):
+        await known.mark_gone(["b"])
+        assert await known.gone(["a", "b"]) == {"b"}
+    assert await view.alerts_of(["a", "b"]) == await memory.alerts_of(["a", "b"])
+
+
+async def test_a_closed_account_takes_the_alerts_of_all_its_posts_along(view):
+    memory, posts = MemoryAlerts(), [alert_for("bsky:did:plc:x/1"), alert_for("bsky:did:plc:x/2"), alert_for("bsky:y/1")]
+    for known in (view, memory):
+        await known.put_alerts(posts)
+        assert {a.post.id for a in await known.alerts_of(["bsky:did:plc:x"])} == {p.post.id for p in posts[:2]}
+        await known.mark_gone(["bsky:did:plc:x"])
+        assert await known.gone([p.post.id for p in posts] + ["bsky:did:plc:x/9"]) == {
+            "bsky:did:plc:x/1", "bsky:did:plc:x/2", "bsky:did:plc:x/9",
+        }  # fmt: skip
+
+
+async def test_the_oldest_alerts_leave_when_there_are_too_many(view):
+    await view.put_alerts([alert_for(f"p{n}", 1000.0 + n) for n in range(15)])
+    assert [a.post.id for a in await view.recent_alerts()] == [f"p{n}" for n in range(14, 4, -1)]
+    assert await view.redis.hlen(view.key("alert-rev")) == 10
+
+
+async def test_live_readers_hear_of_new_alerts_and_only_of_new_ones(view):
+    async with view.redis.pubsub() as pubsub:
+        await pubsub.subscribe(view.key("live"))
+        await pubsub.get_message(timeout=5)  # the subscription itself
+        alert = alert_for()
+        await view.put_alerts([alert])
+        await view.put_alerts([alert])
+        await view.put_alerts([alert_for("p2")])
+        heard = [await pubsub.get_message(ignore_subscribe_messages=True, timeout=5) for _ in range(2)]
+        assert [json.loads(m["data"])["alert"]["post"]["id"] for m in heard] == ["p1", "p2"]
+
+
+def event(version, **changes):
+    made = ClusterEvent("grow", "c1", version, 5 + version, 4.0, 10.0, 20.0 + version, "school · roof", "v1")
+    return msgspec.structs.replace(made, **changes)
+
+
+async def test_clusters_keep_their_newest_version_and_merged_ones_leave(view):
+    await view.put_clusters([event(1), event(3), event(2)])
+    assert [c.version for c in await view.clusters()] == [3]
+    await view.put_clusters([event(4, event="merge", into="c0")])
+    assert await view.clusters() == []
+    await view.put_clusters([event(3)])
+    assert await view.clusters() == []
+
+
+async def test_repeats_are_counted_with_their_original(view):
+    await view.repeat([Repeat("r1", "p1", 0.0), Repeat("r2", "p1", 0.0)])
+    assert await view.repeats_of(["p1", "p2"]) == [2, 0]
+
+
+async def test_hostile_text_reaches_live_readers_as_data(view):
+    alert = alert_for()
+    nasty = msgspec.structs.replace(alert.post, text='"}},"x":{"</script><script>alert(1)</script>\u2028')
+    await view.put_alerts([msgspec.structs.replace(alert, post=nasty)])
+    assert (await view.recent_alerts())[0].post.text == nasty.text
+
+
+async def test_two_writers_at_once_keep_the_newest_revision(view):
+    versions = [msgspec.structs.replace(alert_for(), revision=n) for n in range(50)]
+    await asyncio.gather(*(view.put_alerts([v]) for v in reversed(versions)))
+    assert (await view.recent_alerts())[0].revision == 49
+
+
+async def test_clear_forgets_everything_under_the_prefix_only(view):
+    await view.redis.set("other", 1)
+    await view.put_alerts([alert_for()])
+    await view.clear()
+    assert await view.redis.keys("*") == [b"other"]

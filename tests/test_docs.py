@@ -1,0 +1,77 @@
+"""Documents that must be true: the README's commands, the metrics table, the deployment files."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from streams import metrics
+from streams.cli import COMMANDS, crisis
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SHOWN = sorted({c.strip() for c in re.findall(r"^\$ (crisis [^#\n]+)", README, re.M)})
+
+
+def command_of(words: list[str]) -> tuple[click.Command, list[str]]:
+    """The (sub)command these words name, and its arguments."""
+    command: click.Command = crisis
+    while words and hasattr(command, "get_command"):
+        found = command.get_command(click.Context(command), words[0])
+        assert found is not None, words
+        command, words = found, words[1:]
+    return command, words
+
+
+@pytest.mark.parametrize("line", SHOWN)
+def test_every_command_in_the_readme_exists_with_these_options(line):
+    command, arguments = command_of(shlex.split(line)[1:])
+    known = {o for p in command.params for o in [*p.opts, *p.secondary_opts]}
+    assert {a for a in arguments if a.startswith("--")} <= known
+
+
+def test_the_readme_shows_commands():
+    assert len(SHOWN) > 8
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_explains_itself(name):
+    done = CliRunner().invoke(crisis, [name, "--help"])
+    assert done.exit_code == 0, done.output
+    assert len(done.output) > 120
+
+
+def test_every_file_the_readme_names_exists():
+    names = set(re.findall(r"`((?:models|streams|training|deploy|tests)/[\w./-]+)`", README))
+    names |= set(re.findall(r"\]\(([\w./-]+)\)", README))
+    assert names
+    assert not [n for n in names if not (ROOT / n).exists()]
+
+
+def test_the_documented_metrics_are_the_metrics():
+    assert (ROOT / "deploy" / "METRICS.md").read_text(encoding="utf-8").endswith(metrics.table())
+
+
+def test_grafana_and_the_alert_rules_use_metrics_that_exist():
+    used = (ROOT / "deploy" / "grafana" / "dashboards" / "crisis-streams.json").read_text()
+    used += (ROOT / "deploy" / "alerts.yml").read_text()
+    names = {re.sub(r"_(bucket|count|sum)$", "", n) for n in re.findall(r"crisis_[a-z_]+", used)}
+    known = set(re.findall(r"`(crisis_[a-z_]+)`", metrics.table()))
+    assert names
+    assert names <= known
+
+
+def test_deployment_files_parse_and_compose_runs_commands_that_exist():
+    compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
+    for path in (ROOT / "deploy").rglob("*.y*ml"):
+        yaml.safe_load(path.read_text())
+    json.loads((ROOT / "deploy" / "grafana" / "dashboards" / "crisis-streams.json").read_text())
+    ours = {n: s for n, s in compose["services"].items() if str(s.get("image", "")).startswith("crisis-streams")}
+    assert len(ours) >= 4
+    for service in ours.values():
+        command_of(list(service["command"]))

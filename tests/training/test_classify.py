@@ -1,0 +1,131 @@
+"""The classification job: its measure by hand, its splits, and the smoke preset on both kinds of base."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save
+from tokenizers import Tokenizer
+from transformers import AutoModel
+
+from models.bundle import Manifest, write_bundle
+from models.text import Cleaning
+from training import classify, loop, mlm
+from training.classify import macro_f1, read_dataset
+from training.data import DataError
+from training.jobs import read_config
+from training.tables import bundled_posts
+from training.tokenizer import Config as TokenizerConfig
+from training.tokenizer import train
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch, tmp_path):
+    monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory) -> Path:
+    """A static encoder of random vectors: enough to tell words apart."""
+    tokenizer: Tokenizer = train(iter([p.text for p in bundled_posts()]), TokenizerConfig(pieces=1500))
+    rows = np.random.default_rng(0).integers(-127, 128, (tokenizer.get_vocab_size(), 32)).astype(np.int8)
+    path = tmp_path_factory.mktemp("bundle") / "tiny"
+    tensors = {"rows": rows, "scales": np.full(len(rows), 0.01, np.float32), "empty": np.eye(32, dtype=np.float32)[0]}
+    manifest = Manifest(backend="static", dim=32, max_length=128, cleaning=Cleaning(), pooling="sum", licence="test")
+    write_bundle(path, manifest, {"model.safetensors": save(tensors), "tokenizer.json": tokenizer.to_str().encode()})
+    return path
+
+
+def smoke(tmp_path, *words: str) -> classify.Config:
+    return read_config(classify.PRESETS, ["smoke", f"out={tmp_path / 'run'}", *words])
+
+
+def test_macro_f1_by_hand():
+    # Class 0: precision 2/3, recall 1, F1 .8; class 1: 1, 1/2, 2/3; class 2 never found: 0.
+    assert macro_f1([0, 0, 1, 1, 2], [0, 0, 1, 0, 1], 3) == pytest.approx((0.8 + 0.5 + 0.0) / 3)
+    assert macro_f1([0, 1], [0, 1], 2) == 1 and macro_f1([0, 0], [0, 0], 2) == 0.5
+
+
+def test_a_file_without_splits_is_split_70_10_20_by_class(tmp_path):
+    path = tmp_path / "posts.jsonl"
+    rows = [{"text": f"post {i}", "label": "need" if i % 4 == 0 else "none"} for i in range(200)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    data = read_dataset(smoke(tmp_path, f"file={path}"))
+    assert {part: len(index) for part, index in data.rows.items()} == {"train": 140, "dev": 20, "test": 40}
+    assert all((data.labels[index] == 0).mean() == pytest.approx(0.25) for index in data.rows.values())
+    assert sorted(np.concatenate(list(data.rows.values())).tolist()) == list(range(200))
+
+
+def test_a_files_own_splits_are_kept_and_unusable_data_is_refused(tmp_path):
+    path = tmp_path / "posts.tsv"
+    body = "".join(f"post {i}\t{'ab'[i % 2]}\t{('train', 'validation', 'test')[i % 3]}\n" for i in range(12))
+    path.write_text("text\tlabel\tsplit\n" + body)
+    data = read_dataset(smoke(tmp_path, f"file={path}"))
+    assert data.rows["dev"].tolist() == [1, 4, 7, 10] and data.names == ["a", "b"]
+    for text, message in {
+        "text\tlabel\tsplit\nx\ta\ttrain\ny\tb\tdevel\n": "unknown split devel",
+        "text\tlabel\nx\ta\ny\ta\n": "one class only, 'a'",
+        "text\tlabel\nx\ta\ny\tb\n": "fewer than 10 rows of a, b",
+        "text\tlabel\tsplit\nx\ta\ttrain\ny\tb\ttrain\n": "no row in split dev, test",
+    }.items():
+        path.write_text(text)
+        with pytest.raises(DataError, match=message):
+            read_dataset(smoke(tmp_path, f"file={path}"))
+
+
+def test_the_smoke_run_learns_saves_resumes_and_gives_an_interval(tmp_path, bundle, monkeypatch):
+    config = smoke(tmp_path, f"base={bundle}")
+    out = classify.main(config)
+    metrics = json.loads((out / "run.json").read_text())["metrics"]
+    assert metrics["macro_f1"] > metrics["before"] + 0.1
+    assert len(metrics["repeats"]) == 2 and metrics["half_width_95"] >= 0
+    assert metrics["repeats"][0]["before"] != metrics["repeats"][1]["before"]  # each repeat has its own seed
+
+    real, saved = loop.save_checkpoint, []
+
+    def killed(*args):
+        real(*args)
+        saved.append(1)
+        if len(saved) == 10:  # in the second repeat
+            raise KeyboardInterrupt
+
+    broken = smoke(tmp_path / "b", f"base={bundle}")
+    monkeypatch.setattr(loop, "save_checkpoint", killed)
+    with pytest.raises(KeyboardInterrupt):
+        classify.main(broken)
+    monkeypatch.setattr(loop, "save_checkpoint", real)
+    again = json.loads((classify.main(broken) / "run.json").read_text())["metrics"]
+    assert again == metrics
+    assert (out / "repeat-1" / "best" / "head.safetensors").exists()
+
+
+def test_a_transformer_is_trained_whole_with_mean_pooling(tmp_path):
+    tokenizer, model = mlm.load_start(
+        mlm.Config(pieces=400, layers=1, hidden=32, heads=2, block=64), [p.text for p in bundled_posts()[:200]]
+    )
+    base = tmp_path / "base"
+    model.base_model.save_pretrained(base)
+    tokenizer.save_pretrained(base)
+    path = tmp_path / "posts.tsv"
+    rows = [("flood" if i % 2 else "music", f"{'river rising fast' if i % 2 else 'album out tonight'} {i}") for i in range(60)]
+    path.write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for label, text in rows))
+    config = smoke(tmp_path, f"base={base}", f"file={path}", "repeats=1", "lr=0.01", "epochs=4")
+    out = classify.main(config)
+    metrics = json.loads((out / "run.json").read_text())["metrics"]
+    assert metrics["macro_f1"] > 0.9 and metrics["half_width_95"] is None
+    reloaded = AutoModel.from_pretrained(out / "repeat-1" / "best")
+    assert not torch.equal(reloaded.embeddings.word_embeddings.weight, model.base_model.embeddings.word_embeddings.weight)
+
+
+def test_the_paper_preset_is_the_papers():
+    paper = classify.PRESETS["paper"]
+    assert (paper.epochs, paper.batch, paper.lr, paper.patience, paper.threshold, paper.repeats) == (30, 32, 1e-5, 5, 1e-4, 5)
+    assert paper.split_seed == 42

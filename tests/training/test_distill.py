@@ -1,0 +1,267 @@
+"""Distillation: the hand-made gradient, the presets, resuming after a kill, and publishing what came out."""
+
+import gzip
+import random
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+
+from models.encoder import load_encoder
+from models.errors import ConfigError
+from training import distill, publish, tokenizer
+from training.corpus import Bags, pair_weights, without_accents
+from training.data import DataError, Pairs, in_train_half, read_aligned, read_rows, training_pairs
+from training.jobs import read_config
+from training.students import capped
+
+WORDS = "water food doctor tent blanket road bridge flood fire house child mother school river night help".split()
+
+
+def invented(word: str, lang: str) -> str:
+    """A word of an invented language: the English one spelt another way, so that there is something to learn."""
+    return "".join(chr(ord(c) + 0x430 - 0x61) if lang == "ru" else c for c in reversed(word))
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """A data folder with one invented set in two invented languages."""
+    rng = random.Random(1)
+    folder = tmp_path / "data" / "tatoeba-train"
+    folder.mkdir(parents=True)
+    for lang in ("ru", "fr"):
+        with gzip.open(folder / f"{lang}.tsv.gz", "wt", encoding="utf-8") as file:
+            file.write("en\txx\tvariant\n")
+            for _ in range(300):
+                words = rng.choices(WORDS, k=rng.randint(2, 6))
+                file.write(f"{' '.join(words)}\t{' '.join(invented(w, lang) for w in words)}\tx\n")
+    monkeypatch.setenv("CRISIS_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(distill, "SOURCES", {"tatoeba-train": ""})
+    return tmp_path
+
+
+@pytest.fixture
+def teacher(monkeypatch):
+    """A teacher that needs no weights: a random vector a word, summed."""
+    table = {word: np.random.default_rng(i).standard_normal(384) for i, word in enumerate(WORDS)}
+
+    def encode(texts):
+        vectors = np.array([sum(table[w] for w in text.split()) for text in texts], np.float32)
+        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16)
+
+    monkeypatch.setattr(distill, "encode_with_teacher", encode)
+
+
+@pytest.fixture
+def small_tokenizer(data):
+    rng = random.Random(2)
+    texts = [" ".join([*WORDS, *(invented(w, lang) for w in WORDS for lang in ("ru", "fr"))]) for _ in range(20)]
+    rng.shuffle(texts)
+    made = tokenizer.train(iter(texts), tokenizer.Config(pieces=300))
+    path = data / "tokenizer.json"
+    path.write_text(made.to_str())
+    return str(path)
+
+
+def small(small_tokenizer, data, **changes) -> distill.Config:
+    base = msgspec.structs.replace(
+        distill.PRESETS["smoke"], sources=("tatoeba-train",), tokenizer=small_tokenizer, dim=32, batch=128,
+        contrast_batch=64, max_pairs=0, out=str(data / "run"),
+    )  # fmt: skip
+    return msgspec.structs.replace(base, **changes)
+
+
+def test_the_hand_made_gradient_is_autograds():
+    generator = torch.Generator().manual_seed(0)
+    left, right = (F.normalize(torch.randn(24, 16, generator=generator), dim=-1) for _ in range(2))
+    same = torch.zeros(24, 24, dtype=torch.bool)
+    same[3, 5] = same[5, 3] = True
+    ours_left, ours_right = left.clone().requires_grad_(), right.clone().requires_grad_()
+    loss = distill.Contrast.apply(ours_left, ours_right, same, 0.1)
+    loss.backward()
+    theirs_left, theirs_right = left.clone().requires_grad_(), right.clone().requires_grad_()
+    scores = (theirs_left @ theirs_right.T / 0.1).masked_fill(same, -1e9)
+    own = torch.arange(24)
+    expected = (F.cross_entropy(scores, own) + F.cross_entropy(scores.T, own)) / 2
+    expected.backward()
+    assert loss.item() == pytest.approx(expected.item(), rel=0.01)
+    for ours, theirs in ((ours_left, theirs_left), (ours_right, theirs_right)):
+        assert F.cosine_similarity(ours.grad.flatten(), theirs.grad.flatten(), dim=0) > 0.999
+
+
+def test_the_smoke_preset_learns_its_translations_and_publishes_them(data, teacher, small_tokenizer, monkeypatch):
+    run = distill.main(small(small_tokenizer, data))
+    matching = {"set": "x", "languages_all": 2, "mean_all": 1.0, "languages_paper": 2, "mean_paper": 1.0}
+    matching |= {"mean_best_15": 1.0, "lowest_paper": 1.0, "by_language": {"fr": 0.9}}
+    related = {"set": "x", "languages": 0, "mean": 0.5, "mean_overlap": 0.4, "below_overlap": [], "by_language": {}}
+    needs = {"set": "x", "originals": 0.3, "translations": 0.3, "chance": 0.1}
+    measures = {"matching": matching, "relatedness": related, "needs": needs}
+    monkeypatch.setattr(publish, "measure", lambda encoder: measures)
+    monkeypatch.setattr(publish, "show", lambda metrics: "")
+    bundle = publish.main(publish.Config(run=str(run), out=str(data / "bundle")))
+    assert "| fr | 0.90 |" in (bundle / "README.md").read_text()
+    encoder = load_encoder(bundle)
+    english = [" ".join(pair) for pair in zip(WORDS, reversed(WORDS), strict=True)]
+    for lang in ("ru", "fr"):
+        other = [" ".join(invented(w, lang) for w in text.split()) for text in english]
+        scores = encoder.encode(english) @ encoder.encode(other).T
+        # A pair and its reverse are the same bag of words.
+        nearest = [{i, len(WORDS) - 1 - i} for i in range(len(WORDS))]
+        assert np.mean([j in ok for j, ok in zip(scores.argmax(1), nearest, strict=True)]) > 0.9
+
+
+def test_a_killed_run_resumes_to_the_same_table(data, teacher, small_tokenizer, monkeypatch):
+    whole = distill.main(small(small_tokenizer, data, out=str(data / "whole")))
+    broken = small(small_tokenizer, data, out=str(data / "broken"))
+    steps = iter(range(35))
+
+    def killed(*args):
+        if next(steps, None) is None:
+            raise KeyboardInterrupt
+        return honest(*args)
+
+    honest = distill.step_loss
+    monkeypatch.setattr(distill, "step_loss", killed)
+    with pytest.raises(KeyboardInterrupt):
+        distill.main(broken)
+    monkeypatch.setattr(distill, "step_loss", honest)
+    resumed = distill.main(broken)
+    for name in ("model.safetensors", "tokenizer.json"):
+        assert (whole / name).read_bytes() == (resumed / name).read_bytes()
+    assert msgspec.json.decode((resumed / "run.json").read_bytes())["data_hashes"]["training_pairs"]
+
+
+def test_a_run_with_other_knobs_does_not_take_over_the_checkpoint(data, teacher, small_tokenizer, capsys):
+    distill.main(small(small_tokenizer, data, steps=20))
+    distill.main(small(small_tokenizer, data, steps=20, seed=2))
+    assert "starting afresh" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words, complaint",
+    [
+        (["laptop", "stepz=5"], "stepz"),
+        (["laptop", "steps=many"], "steps=many"),
+        (["desk"], "smoke"),
+        ([], "name a preset"),
+    ],
+)
+def test_unknown_knobs_values_and_presets_stop_the_job(words, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        read_config(distill.PRESETS, words)
+
+
+def test_knobs_are_read_as_their_type():
+    config = read_config(distill.PRESETS, ["smoke", "steps=7", "lr=0.5", "skeleton=false", "sources=nusax,afriqa"])
+    assert (config.steps, config.lr, config.skeleton, config.sources) == (7, 0.5, False, ("nusax", "afriqa"))
+
+
+def test_a_source_that_may_not_be_shipped_is_refused_with_its_reason(data):
+    with pytest.raises(DataError, match="NC"):
+        training_pairs(data / "data", ("lafand-mt",))
+
+
+def test_missing_damaged_and_misaligned_files_are_named_with_count_and_line(tmp_path):
+    with pytest.raises(DataError, match="missing"):
+        list(read_rows(tmp_path / "x.tsv.gz"))
+    (tmp_path / "x.tsv.gz").write_bytes(b"no gzip")
+    with pytest.raises(DataError, match="damaged"):
+        list(read_rows(tmp_path / "x.tsv.gz"))
+    with gzip.open(tmp_path / "x.tsv.gz", "wt") as file:
+        file.write("a\tb\n1\t2\n3\n")
+    with pytest.raises(DataError, match="line 3: 1 columns"):
+        list(read_rows(tmp_path / "x.tsv.gz"))
+    for lang, lines in (("en", "a\nb\nc\n"), ("fr", "a\nb\n")):
+        with gzip.open(tmp_path / f"{lang}.txt.gz", "wt") as file:
+            file.write(lines)
+    with pytest.raises(DataError, match="2 lines, en.txt.gz 3.*line 3"):
+        read_aligned(tmp_path)
+
+
+def test_the_halves_of_the_messages_are_halves_and_stay_so():
+    halves = [in_train_half(f"f8-{i}") for i in range(4000)]
+    assert 0.47 < np.mean(halves) < 0.53
+    assert [in_train_half(f"f8-{i}") for i in (1, 2, 3, 4)] == halves[1:5]
+
+
+def test_thin_languages_are_seen_more_often_than_their_share():
+    weights = pair_weights(["fr"] * 90 + ["ht"] * 10, ["a"] * 100, 0.5, {})
+    assert weights.sum() == pytest.approx(1)
+    assert weights[90:].sum() == pytest.approx(10**0.5 / (10**0.5 + 90**0.5))
+
+
+def test_bags_come_back_end_to_end():
+    bags = Bags(np.arange(6, dtype=np.int32), np.array([0, 2, 2, 6]))
+    pieces, offsets = bags.take(np.array([2, 0, 1]))
+    assert pieces.tolist() == [2, 3, 4, 5, 0, 1]
+    assert offsets.tolist() == [0, 4, 6]
+
+
+def test_accents_go_from_latin_letters_only():
+    assert without_accents("dlo nan lekòl la, số nhà") == "dlo nan lekol la, so nha"
+    assert without_accents("पानी الماء") == "पानी الماء"
+
+
+def test_no_source_gives_more_than_its_cap_of_one_language():
+    pairs = Pairs(["e"] * 10, ["t"] * 10, ["fr"] * 6 + ["ht"] * 4, ["a"] * 5 + ["b"] * 5, "")
+    kept = capped(pairs, 3, seed=1)
+    assert [pairs.lang[i] + pairs.source[i] for i in kept] == ["fra"] * 3 + ["frb"] + ["htb"] * 3
+    assert capped(pairs, 100, seed=1).tolist() == list(range(10))
+
+
+def test_a_transformer_student_learns_saves_and_loads_as_an_encoder(data, teacher):
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    words = ["[UNK]", "[PAD]", *WORDS, *(invented(w, lang) for w in WORDS for lang in ("ru", "fr"))]
+    vocabulary = {word: i for i, word in enumerate(dict.fromkeys(words))}
+    splitter = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
+    splitter.pre_tokenizer = WhitespaceSplit()
+    PreTrainedTokenizerFast(tokenizer_object=splitter, unk_token="[UNK]", pad_token="[PAD]").save_pretrained(data / "m")
+    torch.manual_seed(0)
+    BertModel(
+        BertConfig(vocab_size=len(vocabulary), hidden_size=48, num_hidden_layers=1, num_attention_heads=2,
+                   intermediate_size=64, hidden_dropout_prob=0.0)
+    ).save_pretrained(data / "m")  # fmt: skip
+    config = distill.Config(
+        student=str(data / "m"), sources=("tatoeba-train",), dim=32, batch=64, steps=150, lr=3e-3, warmup=10,
+        contrast=0, out=str(data / "student"),
+    )  # fmt: skip
+    encoder = load_encoder(distill.main(config))
+    english = [f"{a} {b}" for a, b in zip(WORDS, WORDS[1:], strict=False)]
+    french = [" ".join(invented(w, "fr") for w in text.split()) for text in english]
+    left, right = encoder.encode(english), encoder.encode(french)
+    assert left.shape == (len(english), 48)
+    np.testing.assert_allclose(np.linalg.norm(left, axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(encoder.encode(english[::-1])[::-1], left, atol=1e-5)
+    assert np.isfinite(encoder.encode([""])).all()
+    assert ((left @ right.T).argmax(1) == np.arange(len(english))).mean() > 0.7
+
+
+def test_evening_out_the_axes_flattens_the_variance_by_its_share():
+    rng = np.random.default_rng(0)
+    sentences = rng.standard_normal((4000, 6)) * np.array([4, 2, 1, 1, 0.5, 0.25])
+    identity, narrowest = publish.even_out(np.eye(6, dtype=np.float32), sentences, 1.0)
+    mapped = sentences @ identity
+    covariance = mapped.T @ mapped / len(mapped)
+    np.testing.assert_allclose(covariance, np.eye(6) * covariance[0, 0], atol=1e-3 * covariance[0, 0])
+    assert abs(narrowest[5]) > 0.99
+    half = sentences @ publish.even_out(np.eye(6, dtype=np.float32), sentences, 0.5)[0]
+    spread = np.linalg.eigvalsh(half.T @ half)
+    before = np.linalg.eigvalsh(sentences.T @ sentences)
+    assert spread[-1] / spread[0] == pytest.approx((before[-1] / before[0]) ** 0.5, rel=1e-3)
+    same, _ = publish.even_out(np.eye(6, dtype=np.float32), sentences, 0.0)
+    np.testing.assert_allclose(same, np.eye(6), atol=1e-5)
+
+
+def test_quantised_rows_keep_their_direction():
+    table = np.random.default_rng(0).standard_normal((50, 64)).astype(np.float32)
+    stored = publish.quantise(table)
+    back = stored["rows"] * stored["scales"][:, None]
+    cosine = (back * table).sum(1) / np.linalg.norm(back, axis=1) / np.linalg.norm(table, axis=1)
+    assert cosine.min() > 0.9995

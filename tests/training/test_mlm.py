@@ -1,0 +1,108 @@
+"""The masked-LM job: masking by its definition, and the smoke preset from start to reload."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+from models.errors import ConfigError
+from training import loop, mlm
+from training.data import DataError
+from training.jobs import read_config
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch, tmp_path):
+    monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_masking_asks_for_its_share_in_the_proportions_of_bert():
+    ids = torch.randint(5, 1000, (200, 200))
+    ids[:, 0] = 0  # <s>
+    inputs, labels = mlm.mask_pieces(ids, torch.tensor([0, 4]), 0.15, 4, 1000, torch.Generator().manual_seed(1))
+    asked = labels != -100
+    assert not asked[:, 0].any() and torch.equal(labels[asked], ids[asked]) and torch.equal(inputs[~asked], ids[~asked])
+    assert asked.float().mean().item() == pytest.approx(0.15 * 199 / 200, abs=0.006)
+    assert (inputs[asked] == 4).float().mean().item() == pytest.approx(0.8, abs=0.02)
+    assert (inputs[asked] == ids[asked]).float().mean().item() == pytest.approx(0.1, abs=0.02)
+
+
+def test_masking_is_drawn_anew_by_each_generator_and_the_same_by_the_same():
+    ids = torch.randint(5, 100, (4, 50))
+    draw = [mlm.mask_pieces(ids, torch.tensor([0]), 0.15, 4, 100, torch.Generator().manual_seed(s))[0] for s in (1, 1, 2)]
+    assert torch.equal(draw[0], draw[1]) and not torch.equal(draw[0], draw[2])
+
+
+@given(st.lists(st.lists(st.integers(0, 99), max_size=9), max_size=20), st.integers(1, 8))
+def test_blocks_are_the_texts_end_to_end(rows, size):
+    flat = [i for row in rows for i in row]
+    blocks = mlm.blocks_of(rows, size)
+    assert blocks.shape == (len(flat) // size, size) and blocks.dtype == np.int32
+    assert blocks.ravel().tolist() == flat[: len(flat) // size * size]
+
+
+def test_the_smoke_run_learns_saves_resumes_and_reloads(tmp_path, monkeypatch):
+    config = mlm.PRESETS["smoke"]
+    config = read_config({"smoke": config}, ["smoke", f"out={tmp_path / 'whole'}"])
+    out = mlm.main(config)
+    record = json.loads((out / "run.json").read_text())
+    metrics = record["metrics"]
+    assert metrics["loss_best"] < metrics["loss_before"] - 0.3
+    assert record["seed"] == 1 and len(record["data_hash"]) == 64
+
+    # Killed after its first checkpoint, started again: the same weights as the unbroken run.
+    real = loop.save_checkpoint
+
+    def killed(*args):
+        real(*args)
+        raise KeyboardInterrupt
+
+    broken = read_config({"smoke": config}, ["smoke", f"out={tmp_path / 'broken'}"])
+    monkeypatch.setattr(loop, "save_checkpoint", killed)
+    with pytest.raises(KeyboardInterrupt):
+        mlm.main(broken)
+    monkeypatch.setattr(loop, "save_checkpoint", real)
+    mlm.main(broken)
+    for name in ("complete", "best", "onelook"):
+        one, two = (AutoModelForMaskedLM.from_pretrained(tmp_path / run / name) for run in ("whole", "broken"))
+        for (key, first), (_, second) in zip(one.named_parameters(), two.named_parameters(), strict=True):
+            assert torch.equal(first, second), (name, key)
+
+    # What was kept is a directory that transformers loads, and the next run can begin from it.
+    tokenizer = AutoTokenizer.from_pretrained(out / "best")
+    assert tokenizer("water").input_ids[0] == tokenizer.bos_token_id and tokenizer.mask_token == "<mask>"
+    further = read_config({"smoke": config}, ["smoke", f"init={out / 'best'}", f"out={tmp_path / 'further'}", "epochs=0.5"])
+    mlm.main(further)
+    begun = json.loads((tmp_path / "further" / "run.json").read_text())["metrics"]
+    assert begun["loss_before"] < metrics["loss_before"] - 0.3
+
+
+def test_what_cannot_be_run_is_refused_before_anything_is_trained(tmp_path):
+    with pytest.raises(DataError, match="missing data file"):
+        mlm.main(read_config(mlm.PRESETS, ["smoke", f"file={tmp_path / 'none.txt'}"]))
+    path = tmp_path / "few.txt"
+    path.write_text("we need water here now\n")
+    with pytest.raises(ConfigError, match="too few for micro_batch=16"):
+        mlm.main(read_config(mlm.PRESETS, ["smoke", f"file={path}", f"out={tmp_path / 'o'}"]))
+    with pytest.raises(ConfigError, match="unknown knob 'learning_rate=1'"):
+        read_config(mlm.PRESETS, ["smoke", "learning_rate=1"])
+    tokenizer = tmp_path / "t.json"
+    tokenizer.write_text(mlm.Tokenizer(mlm.tokenizer_job.models.BPE()).to_str())
+    with pytest.raises(ConfigError, match="lacks <s>, </s> or <mask>"):
+        mlm.main(read_config(mlm.PRESETS, ["smoke", f"tokenizer={tokenizer}", f"out={tmp_path / 'o'}"]))
+
+
+def test_the_paper_preset_is_the_papers():
+    paper = mlm.PRESETS["paper"]
+    assert (paper.pieces, paper.block, paper.lr, paper.batch, paper.epochs) == (64_000, 128, 4e-4, 8192, 40)
+    assert paper.batch // paper.micro_batch == 16 and paper.warmup == 0.05

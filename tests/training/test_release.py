@@ -1,0 +1,142 @@
+"""The gates: what got worse blocks, by name and figure; what did not, passes; what was forced says why."""
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import load_file, save
+
+from models.bundle import read_bundle, write_bundle
+from models.encoder import BUNDLED, load_encoder
+from models.errors import ConfigError, EncoderError
+from models.probes import check_probes
+from models.queries import load_queries
+from models.registry import Registry
+from training import release
+from training.gates import TOLERANCES, Tolerance, compare, pack_figures
+from training.release import Config, Refused, main, measure, read_arguments
+
+FIGURES = {"matching": {"en": 0.9, "sw": 0.5}, "noise_matching": {"en": 0.8}, "posts_per_core_s": {"all": 20_000.0}}
+
+
+def changed(path, seed: int | None):
+    """The bundled encoder, its rows in another order (seed), or turned by a rotation that changes nothing (None)."""
+    bundled = read_bundle(BUNDLED)
+    tensors = load_file(BUNDLED / "model.safetensors")
+    if seed is not None:
+        order = np.random.default_rng(seed).permutation(len(tensors["rows"]))
+        tensors = tensors | {"rows": tensors["rows"][order], "scales": tensors["scales"][order]}
+    else:
+        order = np.random.default_rng(0).permutation(bundled.manifest.dim)
+        tensors = tensors | {"rows": np.ascontiguousarray(tensors["rows"][:, order]), "empty": tensors["empty"][order].copy()}
+    files = {n: (BUNDLED / n).read_bytes() for n in bundled.manifest.files} | {"model.safetensors": save(tensors)}
+    write_bundle(path, msgspec.structs.replace(bundled.manifest, parent=bundled.id), files)
+    return path
+
+
+MEASURED: dict[str, dict] = {}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """A version is measured once for all tests: its figures depend on nothing else."""
+    monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
+
+    def once(bundle, data, seed):
+        if bundle.id not in MEASURED:
+            MEASURED[bundle.id] = measure(bundle, data, seed)
+        return MEASURED[bundle.id]
+
+    monkeypatch.setattr(release, "measure", once)
+
+
+def test_equal_figures_pass():
+    verdict = compare(FIGURES, FIGURES)
+    assert (verdict.regressions, verdict.compared, verdict.left_out) == ([], 4, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"matching": {"en": 0.9, "sw": 0.46}}, ["sw: matching 0.500 → 0.460, allowed 0.470"]),
+        ({"noise_matching": {"en": 0.7}}, ["en: noise_matching 0.800 → 0.700, allowed 0.720"]),
+        ({"posts_per_core_s": {"all": 13_000.0}}, ["all: posts_per_core_s 20000.000 → 13000.000, allowed 14000.000"]),
+        ({"matching": {"en": 0.9}}, ["sw: matching 0.500 → nan, allowed 0.470"]),
+        ({"matching": {"en": math.nan, "sw": 0.5}}, ["en: matching 0.900 → nan, allowed 0.870"]),
+        ({"matching": {"en": 0.88, "sw": 0.48}, "noise_matching": {"en": 0.75}}, []),
+        ({"matching": {"en": 0.99, "sw": 0.9}, "noise_matching": {"en": 1.0}}, []),
+    ],
+)
+def test_a_regression_names_language_metric_and_figures(change, told):
+    assert [str(r) for r in compare(FIGURES, FIGURES | change).regressions] == told
+
+
+def test_only_served_languages_block_and_the_others_are_told():
+    worse = FIGURES | {"matching": {"en": 0.9, "sw": 0.0, "xx": 0.5}}
+    verdict = compare(FIGURES, worse, served=["en"])
+    assert verdict.regressions == []
+    assert verdict.left_out == ["matching sw", "matching xx"]
+
+
+@given(st.dictionaries(st.sampled_from("abc"), st.floats(0, 1), min_size=1), st.floats(0, 0.5))
+def test_what_got_better_never_blocks_and_the_slack_is_exact(figures, worse):
+    table = {"m": Tolerance(worse), "d": Tolerance(worse, higher_is_better=False)}
+    up = {k: v + 0.1 for k, v in figures.items()}
+    assert not compare({"m": figures, "d": up}, {"m": up, "d": figures}, tolerances=table).regressions
+    beyond = {k: v - worse - 1e-6 for k, v in figures.items()}
+    assert len(compare({"m": figures}, {"m": beyond}, tolerances=table).regressions) == len(figures)
+
+
+def test_every_tolerance_is_used_and_every_figure_has_one(tmp_path):
+    figures = pack_figures(load_encoder(), load_queries()[:6], {"en": ["a fine day"]})
+    assert set(figures) <= set(TOLERANCES)
+    assert {"en", "es", "ar"} <= set(figures["query_matching"])
+    assert all(0 <= v <= 1 for metric in figures.values() for v in metric.values())
+
+
+def test_an_equal_version_is_published_with_its_verdict_and_probes(tmp_path, capsys):
+    path = changed(tmp_path / "equal", None)
+    version = main(Config(str(path), registry=str(tmp_path / "registry"), data=False))
+    manifest = read_bundle(Registry(tmp_path / "registry").fetch(version, tmp_path / "fetched")).manifest
+    assert manifest.id == version == read_bundle(path).id
+    assert manifest.evaluation["gates"]["regressions"] == []
+    assert manifest.evaluation["gates"]["against"] == read_bundle(BUNDLED).id
+    assert "forced" not in manifest.evaluation
+    check_probes(load_encoder(path), manifest.evaluation["probes"])
+    with pytest.raises(EncoderError):
+        check_probes(load_encoder(), manifest.evaluation["probes"])
+    assert "query_matching" in capsys.readouterr().out
+
+
+def test_a_version_with_shuffled_rows_is_refused_and_if_forced_keeps_the_reason(tmp_path):
+    path = changed(tmp_path / "bad", 3)
+    registry = tmp_path / "registry"
+    with pytest.raises(Refused, match=r"(?s)is refused, \d+ figures.*en: query_matching 0\.\d+ → 0\.\d+, allowed 0\.\d+"):
+        main(Config(str(path), registry=str(registry), data=False))
+    assert Registry(registry).list() == []
+    with pytest.raises(Refused):
+        main(Config(str(path), registry=str(registry), data=False, force_reason="  "))
+    version = main(Config(str(path), registry=str(registry), data=False, force_reason="a drill"))
+    manifest = read_bundle(Registry(registry).fetch(version, tmp_path / "fetched")).manifest
+    assert manifest.evaluation["forced"] == "a drill"
+    assert any("query_matching" in told for told in manifest.evaluation["gates"]["regressions"])
+
+
+def test_the_current_version_may_lie_in_the_registry_and_the_first_needs_none(tmp_path):
+    path, registry = changed(tmp_path / "equal", None), str(tmp_path / "registry")
+    version = main(Config(str(path), registry=registry, data=False, current="none"))
+    assert main(Config(str(BUNDLED), registry=registry, data=False, current=version[:6]))
+    with pytest.raises(EncoderError, match="no bundle directory"):
+        main(Config(str(BUNDLED), current="abcdef", data=False))
+
+
+def test_the_command_line_takes_the_bundle_and_knobs_and_refuses_unknown_ones():
+    config = read_arguments(["DIR", "registry=R", "served=en,sw", "force_reason=because we must", "data=false"])
+    assert config == Config("DIR", "R", served=("en", "sw"), force_reason="because we must", data=False)
+    with pytest.raises(ConfigError, match="unknown knob"):
+        read_arguments(["DIR", "force=yes"])
+    with pytest.raises(EncoderError, match="name the bundle"):
+        read_arguments(["registry=R"])

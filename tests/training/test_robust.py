@@ -1,0 +1,171 @@
+"""The robust job: its loss and its sample by their definitions, and the smoke preset on all three students."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file, save_file
+from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer
+
+from models.errors import ConfigError, EncoderError
+from training import loop, robust
+from training.characters import BYTES, CharacterAwareEncoder, CharacterEncoder, Shape, load_character_encoder, words_of
+from training.jobs import read_config
+from training.noise import transform
+from training.robust import Text, mse, noised, sample_texts
+from training.tables import bundled_posts
+from training.tokenizer import Config as TokenizerConfig
+from training.tokenizer import train
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch, tmp_path):
+    monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory) -> Path:
+    """A static run as training.distill leaves one, with random vectors."""
+    folder = tmp_path_factory.mktemp("distill")
+    tokenizer: Tokenizer = train(iter([p.text for p in bundled_posts()]), TokenizerConfig(pieces=1500))
+    table = np.random.default_rng(0).normal(0, 0.05, (tokenizer.get_vocab_size(), 32)).astype(np.float32)
+    save_file({"table": table, "empty": np.eye(32, dtype=np.float32)[0]}, folder / "model.safetensors")
+    (folder / "tokenizer.json").write_text(tokenizer.to_str())
+    record = {"max_length": 128, "skeleton": False, "training": {"job": "test"}, "data_hashes": {}, "pairs_by_language": {}}
+    (folder / "run.json").write_bytes(msgspec.json.encode(record))
+    return folder
+
+
+def smoke(tmp_path, *words: str) -> robust.Config:
+    return read_config(robust.PRESETS, ["smoke", f"out={tmp_path / 'run'}", *words])
+
+
+def metrics_of(out: Path) -> dict:
+    return json.loads((out.parent / "result.json").read_text())["metrics"]
+
+
+def test_the_loss_is_the_squared_distance_and_of_unit_rows_2_minus_2_cos():
+    rows = torch.nn.functional.normalize(torch.randn(2, 9, 5, generator=torch.Generator().manual_seed(1)), dim=-1)
+    assert mse(rows[0], rows[1]).item() == pytest.approx((2 - 2 * (rows[0] * rows[1]).sum(-1)).mean().item(), abs=1e-6)
+    assert mse(torch.tensor([[3.0, 4.0]]), torch.zeros(1, 2)).item() == 25
+
+
+def test_thin_languages_get_more_than_their_share_of_the_sample():
+    texts = [Text(f"{i}", "en") for i in range(9000)] + [Text(f"t{i}", "ht") for i in range(900)]
+    equal = Counter(t.lang for t in sample_texts(texts, 1000, 0.0, seed=1))
+    rooted = Counter(t.lang for t in sample_texts(texts, 1000, 0.5, seed=1))
+    as_is = Counter(t.lang for t in sample_texts(texts, 1000, 1.0, seed=1))
+    assert as_is["ht"] == pytest.approx(91, abs=35) and rooted["ht"] == pytest.approx(240, abs=50)
+    assert rooted["ht"] < equal["ht"]
+    chosen = sample_texts(texts, 1000, 0.5, seed=1)
+    assert len(set(chosen)) == 1000 and chosen == sample_texts(texts, 1000, 0.5, seed=1)
+    assert sample_texts(texts, 0, 0.5, 1) == texts
+
+
+def test_each_text_is_noised_in_the_manner_of_its_language_and_by_itself_alone():
+    texts = [Text("Помогите пожалуйста, нужна вода", "ru"), Text("Please send water to the people here", "en")]
+    both = noised(texts, 0.9, 1)
+    assert both == [noised(texts[:1], 0.9, 1)[0], noised(texts[1:], 0.9, 1)[0]]
+    assert noised(texts, 0.0, 1) == [t.text for t in texts] != both != noised(texts, 0.9, 2)
+
+
+def test_the_static_student_learns_saves_resumes_and_can_be_published(tmp_path, base, monkeypatch):
+    out = robust.main(smoke(tmp_path, f"base={base}", "lr=0.003"))
+    metrics = metrics_of(out)
+    assert metrics["loss_best"] < 0.93 * metrics["loss_before"]
+    assert metrics["standard"] + metrics["ugc"] == pytest.approx(metrics["loss_best"], abs=1e-5)
+    assert metrics["loss_best"] == min(value for _, value in metrics["history"])
+    # It begins as its teacher's copy: at first only noise costs anything.
+    student, before = robust.StaticStudent(base, 0.1), metrics["history"][0][1]
+    assert torch.equal(student.module.table, robust.StaticStudent(base, 0.1).module.table) and before > 0
+
+    real = loop.save_checkpoint
+
+    def killed(*args):
+        real(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "save_checkpoint", killed)
+    with pytest.raises(KeyboardInterrupt):
+        robust.main(smoke(tmp_path / "b", f"base={base}", "lr=0.003"))
+    monkeypatch.setattr(loop, "save_checkpoint", real)
+    again = robust.main(smoke(tmp_path / "b", f"base={base}", "lr=0.003"))
+    np.testing.assert_array_equal(*(load_file(run / "model.safetensors")["table"] for run in (out, again)))
+
+    # The run can be a base again, and holds what training.publish reads.
+    record = json.loads((out / "run.json").read_text())
+    assert record["max_length"] == 128 and record["skeleton"] is False and record["training"]["job"] == "test"
+    assert record["training"]["robust"]["config"]["steps"] == 60 and "pairs_by_language" in record
+    assert robust.StaticStudent(out, 0.0).module.table.shape == student.module.table.shape
+
+
+def test_the_token_student_learns_another_space_and_reloads(tmp_path, base, monkeypatch):
+    teacher = robust._Frozen(robust.StaticStudent(base, 0.0))
+    monkeypatch.setattr(robust, "load_teacher", lambda config: teacher)
+    out = robust.main(smoke(tmp_path, "student=token", "lr=0.003", "steps=30", "validate_every=15"))
+    metrics = metrics_of(out)
+    assert metrics["loss_best"] < 0.2 * metrics["loss_before"]
+    model = SentenceTransformer(str(out), device="cpu")
+    assert [type(module).__name__ for module in model] == ["Transformer", "Dense", "Pooling"]
+    assert model[2].pooling_mode == "max" and model.encode(["water please"]).shape == (1, 32)
+
+
+def test_the_character_student_learns_and_reloads(tmp_path, base, monkeypatch):
+    teacher = robust._Frozen(robust.StaticStudent(base, 0.0))
+    monkeypatch.setattr(robust, "load_teacher", lambda config: teacher)
+    out = robust.main(smoke(tmp_path, "student=char", "lr=0.003", "steps=20", "batch=64", "validate_every=10", "validation=60"))
+    metrics = metrics_of(out)
+    assert metrics["loss_best"] < 0.3 * metrics["loss_before"]
+    encoder = CharacterAwareEncoder(out)
+    texts = ["We need water!", "", "нужна вода", "x" * 500]
+    vectors = encoder.encode(texts)
+    assert vectors.shape == (4, 32) and encoder.dim == 32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    for i, text in enumerate(texts):  # each row depends on its own text alone
+        np.testing.assert_allclose(encoder.encode([text])[0], vectors[i], atol=1e-4)
+
+
+def test_words_are_read_byte_by_byte_up_to_a_limit():
+    words = words_of("Wáter, now", 10)
+    assert len(words) == 3  # wáter · , · now
+    assert words[0] == [1, *(b + 3 for b in "wáter".encode()), 2]
+    assert len(words_of("x" * 500, 10)[0]) == BYTES and len(words_of("a b c d", 2)) == 2 and words_of("", 5) == [[1, 2]]
+
+
+@pytest.mark.parametrize("pooling", ["max", "mean"])
+def test_padding_changes_no_vector(pooling):
+    torch.manual_seed(0)
+    shape = Shape(hidden=16, layers=1, heads=2, dim=8, filters=((1, 4), (3, 4)), pooling=pooling)
+    encoder = CharacterEncoder(shape).eval()
+    texts = [words_of(t, 20) for t in ("help", "we need water and food for the whole street", "")]
+    with torch.no_grad():
+        together = encoder(texts)
+        for i, text in enumerate(texts):
+            torch.testing.assert_close(encoder([text])[0], together[i], atol=1e-5, rtol=1e-4)
+
+
+def test_what_does_not_fit_together_is_refused(tmp_path, base):
+    with pytest.raises(ConfigError, match="neither a bundle .* nor a run"):
+        robust.main(smoke(tmp_path, f"base={tmp_path}"))
+    with pytest.raises(ConfigError, match="none is left to train on"):
+        robust.main(smoke(tmp_path, f"base={base}", "validation=100000"))
+    with pytest.raises(EncoderError, match="no character-aware encoder"):
+        load_character_encoder(tmp_path)
+    assert transform("leet", "", robust.Random(0)) == ""
+
+
+def test_the_paper_preset_is_the_papers():
+    paper = robust.PRESETS["paper"]
+    assert (paper.noise_rate, paper.lr, paper.warmup, paper.clip, paper.pooling, paper.max_texts) == (0.1, 1e-4, 1000, 5.0, "max", 2_000_000)
+    assert paper.checkpoint_every == paper.validate_every == 30_000

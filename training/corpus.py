@@ -1,0 +1,79 @@
+"""Training pairs as arrays: every distinct text once, as pieces, with the place of its English teacher vector."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import unicodedata
+
+import numpy as np
+from msgspec import Struct
+from rich.progress import track
+from tokenizers import Tokenizer
+
+from models.skeleton import LETTERS
+from models.static import features
+from models.text import Cleaning
+from training.data import unique_texts
+from training.jobs import cache_dir, write_atomically
+
+
+class Bags(Struct, frozen=True):
+    """Texts as pieces, one after another: text i is `pieces[starts[i] : starts[i + 1]]`."""
+
+    pieces: np.ndarray  # (total,) int32
+    starts: np.ndarray  # (n + 1,) int64
+
+    def take(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The pieces of the texts at `index`, end to end, and where each begins: what an embedding bag reads."""
+        lengths = self.starts[index + 1] - self.starts[index]
+        offsets = np.cumsum(lengths) - lengths
+        places = np.arange(lengths.sum()) + np.repeat(self.starts[index] - offsets, lengths)
+        return self.pieces[places], offsets
+
+
+def to_bags(tokenizer: Tokenizer, texts: list[str], cleaning: Cleaning, max_length: int, skeleton: bool) -> Bags:
+    """Clean and split every text. From the cache where the same texts were split by the same tokenizer before."""
+    key = hashlib.sha256(tokenizer.to_str().encode())
+    key.update(repr((cleaning, max_length, skeleton, LETTERS)).encode())
+    for text in texts:
+        key.update(text.encode("utf-8", "surrogatepass") + b"\x1e")
+    path = cache_dir() / "bags" / f"{key.hexdigest()[:24]}.npz"
+    if not path.exists():
+        rows: list[np.ndarray] = []
+        for start in track(range(0, len(texts), 20_000), description="splitting texts"):
+            rows.extend(features(tokenizer, texts[start : start + 20_000], cleaning, max_length, skeleton))
+        starts = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(row) for row in rows], out=starts[1:])
+        buffer = io.BytesIO()
+        np.savez(buffer, pieces=np.concatenate(rows), starts=starts)
+        write_atomically(path, buffer.getvalue())
+    stored = np.load(path)
+    return Bags(stored["pieces"], stored["starts"])
+
+
+def without_accents(text: str) -> str:
+    """The text as typed without marks on Latin letters: "dlo potab lekòl" → "dlo potab lekol"; other scripts keep
+    theirs, where marks are vowels."""
+    if text.isascii():
+        return text
+    kept: list[str] = []
+    for char in unicodedata.normalize("NFD", text):
+        if not (unicodedata.combining(char) and kept and kept[-1].isascii()):
+            kept.append(char)
+    return unicodedata.normalize("NFC", "".join(kept))
+
+
+def pair_weights(
+    lang: list[str], source: list[str], temperature: float, source_weight: dict[str, float]
+) -> np.ndarray:
+    """Chance of each pair: its language's share is its (weighted) size ** temperature, within it by source weight.
+
+    Thin languages are seen more often than their data alone would have it (temperature < 1).
+    """
+    _, lang_id = unique_texts(lang)
+    sources, source_id = unique_texts(source)
+    weight = np.array([source_weight.get(name, 1.0) for name in sources])[source_id]
+    size = np.bincount(lang_id, weights=weight)
+    weight = weight * (size ** (temperature - 1))[lang_id]
+    return weight / weight.sum()

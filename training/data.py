@@ -1,0 +1,204 @@
+"""The training and evaluation sets under CRISIS_DATA, as columns of text, with a hash of what was read.
+
+`training_pairs` gives only rows whose licence lets the trained weights be handed on: no non-commercial, research-only
+or unstated terms, no test set, no tweets. `SOURCES` lists each source with its licence; what is left out is listed too,
+with the reason, so that nothing is skipped silently.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+
+from models.errors import CrisisError
+
+
+class DataError(CrisisError):
+    """A data file is missing, damaged or misaligned; the message has the file, the counts and the line."""
+
+
+SOURCES = {
+    "tatoeba-train": "CC BY 2.0 FR",
+    "software-l10n": "Apache-2.0, MPL-2.0, MIT, CC BY, GPL (by string)",
+    "humanitarian-l10n": "MIT, BSD-2, Apache-2.0, MPL-2.0, LGPL-3.0, AGPL-3.0 (by string)",
+    "afriqa": "CC BY 4.0",
+    "cmu-haitian-medical": "GPL-3.0 as mirrored",
+    "nusax": "CC BY-SA",
+    "indic-wiki-4ref": "CC BY-SA 3.0",
+    "tico19-dev": "CC0 1.0",
+    "tico19-fb-terms": "CC0 1.0",
+    "tico19-google-terms": "CC0 1.0",
+    "osm-presets": "ISC",
+    "cldr-territories": "Unicode-3.0",
+    "emoji-cldr": "Unicode-3.0",
+    "disaster-messages": "CC BY 4.0 (the train half only)",
+}
+LEFT_OUT = {
+    "lafand-mt": "CC BY-NC",
+    "interdialect-ckb": "CC BY-NC-SA",
+    "indonesian-mt-general": "no licence stated",
+    "indonesian-mt-news": "no licence stated",
+    "small_parallel_enja": "no licence stated",
+    "multi30k": "captions for research only",
+    "xling-eval": "no licence stated",
+    "cosda-muse": "derived from dictionaries under CC BY-NC",
+    "wmt-news-train": "for research only",
+}
+
+
+class Pairs(Struct, frozen=True):
+    """Translation pairs as columns of equal length; `text` is in `lang`, `english` says the same."""
+
+    english: list[str]
+    text: list[str]
+    lang: list[str]
+    source: list[str]
+    data_hash: str
+
+
+def data_dir() -> Path:
+    """CRISIS_DATA, or `../shared/data` beside the checkout. Raises DataError where there is none."""
+    path = Path(os.environ.get("CRISIS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+    if not path.is_dir():
+        raise DataError(f"no data folder at {path}: set CRISIS_DATA to the folder that holds the data sets")
+    return path
+
+
+def in_train_half(message_id: str) -> bool:
+    """Which half of disaster-messages-multilingual a message is in: half of all ids, by hash, for ever the same."""
+    return hashlib.sha256(message_id.encode()).digest()[0] < 128
+
+
+def read_lines(path: Path) -> list[str]:
+    """All lines of a gzip text file, without line ends. Raises DataError if it is missing or damaged."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+            return [line.rstrip("\n") for line in file]
+    except FileNotFoundError:
+        raise DataError(f"missing data file {path}: see the README of {path.parent.name}") from None
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise DataError(f"damaged data file {path}: {error}") from None
+
+
+def read_rows(path: Path) -> Iterator[dict[str, str]]:
+    """Rows of a gzip TSV with a header. Raises DataError naming the line whose column count differs."""
+    lines = read_lines(path)
+    if not lines:
+        raise DataError(f"empty data file {path}: it has not even a header")
+    header = lines[0].split("\t")
+    for number, line in enumerate(lines[1:], 2):
+        cells = line.split("\t")
+        if len(cells) != len(header):
+            raise DataError(f"{path}, line {number}: {len(cells)} columns, the header has {len(header)}")
+        yield dict(zip(header, cells, strict=True))
+
+
+def read_aligned(folder: Path, langs: list[str] | None = None) -> dict[str, list[str]]:
+    """Line-aligned `xx.txt.gz` files of a folder by language. Raises DataError if two differ in length."""
+    found = sorted(p.name.removesuffix(".txt.gz") for p in folder.glob("*.txt.gz"))
+    texts = {lang: read_lines(folder / f"{lang}.txt.gz") for lang in (langs or found)}
+    if "en" not in texts:
+        raise DataError(f"{folder} has no en.txt.gz to align with")
+    for lang, lines in texts.items():
+        if len(lines) != len(texts["en"]):
+            raise DataError(
+                f"misaligned: {folder / lang}.txt.gz has {len(lines)} lines, en.txt.gz {len(texts['en'])};"
+                f" the first without a partner is line {min(len(lines), len(texts['en'])) + 1}"
+            )
+    return texts
+
+
+def read_messages(root: Path) -> list[dict]:
+    """disaster-messages-multilingual, one JSON object a message."""
+    path = root / "disaster-messages-multilingual" / "messages.jsonl.gz"
+    messages = []
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            messages.append(json.loads(line))
+        except ValueError as error:
+            raise DataError(f"{path}, line {number}: {error}") from None
+    return messages
+
+
+def training_pairs(root: Path, sources: tuple[str, ...] = tuple(SOURCES)) -> Pairs:
+    """Every pair of the named sources, in a fixed order. `lang` "en" rows say the English in other words."""
+    unknown = [source for source in sources if source not in SOURCES]
+    if unknown:
+        reasons = ", ".join(f"{name} ({LEFT_OUT.get(name, 'unknown')})" for name in unknown)
+        raise DataError(f"not for shipped weights: {reasons}; choose from {', '.join(SOURCES)}")
+    rows = [row for row in _all_rows(root, frozenset(sources)) if row[0].strip() and row[1].strip()]
+    english, text, lang, source = map(list, zip(*rows, strict=True))
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update("\x1f".join(row).encode() + b"\x1e")
+    return Pairs(english, text, lang, source, digest.hexdigest())
+
+
+def _all_rows(root: Path, wanted: frozenset[str]) -> Iterator[tuple[str, str, str, str]]:
+    """(english, text, lang, source) of every wanted row."""
+    if "tatoeba-train" in wanted:
+        for path in sorted((root / "tatoeba-train").glob("*.tsv.gz")):
+            lang = path.name.removesuffix(".tsv.gz")
+            for row in read_rows(path):
+                yield row["en"], row["xx"], lang, "tatoeba-train"
+    if "software-l10n" in wanted:
+        texts = read_aligned(root / "software-l10n")
+        for lang, lines in texts.items():
+            if lang != "en":
+                for english, text in zip(texts["en"], lines, strict=True):
+                    yield english, text, lang, "software-l10n"
+    if "humanitarian-l10n" in wanted:
+        for row in read_rows(root / "humanitarian-l10n" / "humanitarian_l10n.tsv.gz"):
+            yield row["en"], row["xx"], row["lang"], "humanitarian-l10n"
+    if wanted & {"afriqa", "cmu-haitian-medical", "nusax"}:
+        for row in read_rows(root / "misc-parallel" / "misc_parallel.tsv.gz"):
+            if row["source"] in wanted and row["split"] == "train":
+                yield row["en"], row["xx"], row["lang"], row["source"]
+    if "indic-wiki-4ref" in wanted:
+        for row in read_rows(root / "indic-wiki-4ref" / "indic_wiki_4ref.tsv.gz"):
+            for column in ("en1", "en2", "en3", "en4"):
+                yield row[column], row["xx"], row["lang"], "indic-wiki-4ref"
+    if "tico19-dev" in wanted:
+        texts = read_aligned(root / "tico19")
+        split = [row["split"] for row in read_rows(root / "tico19" / "meta.tsv.gz")]
+        for lang, lines in texts.items():
+            if lang != "en":
+                for part, english, text in zip(split, texts["en"], lines, strict=True):
+                    if part == "dev":
+                        yield english, text, lang, "tico19-dev"
+    if wanted & {"tico19-fb-terms", "tico19-google-terms", "osm-presets", "cldr-territories"}:
+        for row in read_rows(root / "lexicons" / "lexicons.tsv.gz"):
+            if row["source"] in wanted:
+                yield row["en"], row["xx"], row["lang"], row["source"]
+    if "emoji-cldr" in wanted:
+        yield from _emoji_rows(root)
+    if "disaster-messages" in wanted:
+        for message in read_messages(root):
+            if message.get("text_en") and in_train_half(message["id"]):
+                yield message["text_en"], message["text"], message["lang"], "disaster-messages"
+
+
+def _emoji_rows(root: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Names of the same emoji in two languages, with the keywords, which hold many everyday words."""
+    rows = list(read_rows(root / "emoji-cldr" / "emoji_names.tsv.gz"))
+    english = {row["emoji"]: row for row in rows if row["lang"] == "en"}
+    for row in rows:
+        if row["lang"] != "en" and row["emoji"] in english:
+            partner = english[row["emoji"]]
+            yield partner["name"], row["name"], row["lang"], "emoji-cldr"
+
+
+
+
+def unique_texts(texts: list[str]) -> tuple[list[str], np.ndarray]:
+    """The distinct texts in order of first use, and for each text its place among them, int32."""
+    place: dict[str, int] = {}
+    index = np.fromiter((place.setdefault(t, len(place)) for t in texts), dtype=np.int32, count=len(texts))
+    return list(place), index

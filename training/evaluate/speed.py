@@ -1,0 +1,40 @@
+"""Posts a second, text in to unit vector out, over invented posts of a real length mix, and the time to load."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+from models.encoder import Encoder
+
+_WORDS = (
+    "water food please help the we in at river road bridge школа вода помощь улица agua ayuda casa calle necesitamos"
+    " يا ماء مساعدة شارع पानी मदद घर 救助 水 道路 нужна flooded hospital roof children ambulans sel yardım jalan banjir"
+).split()
+
+
+def invented_posts(count: int, seed: int = 1) -> list[str]:
+    """Posts of 5 to 40 words, mean near 19 words: about the length of public crisis sets."""
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(_WORDS, k=min(40, max(5, round(rng.gauss(19, 8)))))) for _ in range(count)]
+
+
+def speed(load: Callable[[], Encoder], count: int = 20_000) -> dict[str, float]:
+    """`load_s`, `posts_per_s` (wall clock), `posts_per_core_s` (processor time: fair on a busy machine); best of three."""
+    start = time.perf_counter()
+    encoder = load()
+    loaded = time.perf_counter() - start
+    posts = invented_posts(count)
+    encoder.encode(posts[:500])
+    wall, processor = [], []
+    for _ in range(3):
+        start, start_processor = time.perf_counter(), time.process_time()
+        encoder.encode(posts)
+        wall.append(time.perf_counter() - start)
+        processor.append(time.process_time() - start_processor)
+    return {
+        "load_s": round(loaded, 3),
+        "posts_per_s": round(count / min(wall)),
+        "posts_per_core_s": round(count / min(processor)),
+    }

@@ -1,0 +1,110 @@
+"""What every job shares: presets and `key=value` on the command line, atomic files, the record of a run.
+
+A job's knobs are one frozen msgspec Struct. `python -m training.distill laptop steps=500` takes the preset `laptop`
+and changes one knob; an unknown knob, or a value of the wrong type, stops the job before it does anything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from models.errors import ConfigError
+
+C = TypeVar("C", bound=msgspec.Struct)
+
+
+def cache_dir() -> Path:
+    """Where jobs keep what is dear to compute (teacher vectors, checkpoints): CRISIS_CACHE, never the tree."""
+    path = Path(os.environ.get("CRISIS_CACHE", "~/.cache/crisis-streams")).expanduser()
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def read_config(presets: Mapping[str, C], argv: Sequence[str]) -> C:
+    """The preset named first, with each `key=value` applied. Raises ConfigError naming the knob at fault."""
+    if not argv or argv[0] not in presets:
+        raise ConfigError(f"name a preset first: {' | '.join(presets)}; got {' '.join(argv) or 'nothing'}")
+    config = presets[argv[0]]
+    changes: dict[str, Any] = {}
+    for word in argv[1:]:
+        key, equals, value = word.partition("=")
+        if not equals or key not in type(config).__struct_fields__:
+            known = ", ".join(type(config).__struct_fields__)
+            raise ConfigError(f"unknown knob {word!r}: write key=value with one of {known}")
+        changes[key] = value
+    hints = {field.name: field.type for field in msgspec.structs.fields(type(config))}
+    for key, value in changes.items():
+        try:
+            listed = value.split(",") if isinstance(getattr(config, key), tuple) else value
+            changes[key] = msgspec.convert(listed, hints[key], strict=False)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"{key}={value}: {error}") from None
+    return msgspec.structs.replace(config, **changes)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """A reader sees the old file or the new one, never half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(content)
+    os.replace(temporary, path)
+
+
+def code_version() -> str:
+    """The commit the job ran from, with `+changes` where the tree differed; `unknown` outside a checkout."""
+    try:
+        here = Path(__file__).resolve().parent
+        commit = subprocess.run(
+            ["git", "rev-parse", "--short=12", "HEAD"], cwd=here, capture_output=True, text=True, check=True
+        ).stdout.strip()
+        changed = subprocess.run(
+            ["git", "status", "--porcelain", "--", "training", "models"],
+            cwd=here.parent, capture_output=True, text=True, check=True,
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return commit + ("+changes" if changed else "")
+
+
+def machine() -> str:
+    """The processor and its cores, in words, so that times can be compared."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        model = platform.processor() or platform.machine()
+    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def _short(value: Any) -> Any:
+    """A path without the folders of this machine: results are read elsewhere."""
+    if not isinstance(value, str) or not value.partition("=")[2].startswith("/") and not value.startswith("/"):
+        return value
+    key, equals, path = value.rpartition("=")
+    return f"{key}{equals}{Path(path).name}"
+
+
+def write_result(path: Path, config: msgspec.Struct, data_hash: str, seed: int, metrics: Mapping[str, Any]) -> None:
+    """One JSON per run: what ran, on what, with which data and seed, and what came out."""
+    module = getattr(sys.modules["__main__"], "__spec__", None)
+    record = {
+        "command": " ".join(["python -m", module.name.removesuffix(".__main__") if module else "?", *map(_short, sys.argv[1:])]),
+        "commit": code_version(),
+        "machine": machine(),
+        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "data_hash": data_hash,
+        "seed": seed,
+        "config": {key: _short(value) for key, value in msgspec.to_builtins(config).items()},
+        "metrics": metrics,
+    }
+    write_atomically(path, json.dumps(record, indent=1, ensure_ascii=False).encode() + b"\n")

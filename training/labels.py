@@ -1,0 +1,143 @@
+"""Which labelled set says what about which query, and the ordinary posts in which no query should find anything.
+
+disaster-messages-multilingual (CC BY 4.0) is the only set with categories that may shape what is shipped: its train half
+gives directions, thresholds and probabilities, its other half only tests. need-offer-nepal-italy, HumAID and CrisisLexT26
+label needs, offers or donations without a category and come under research terms: they test, nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+
+from training.data import in_train_half, read_aligned, read_lines, read_messages, read_rows
+
+# label of disaster-messages-multilingual → category of the need; the other labels name no single need
+DISASTER_LABELS = {
+    "water": "water", "food": "food", "shelter": "shelter", "clothing": "clothing_blankets",
+    "medical_help": "medical_help", "medical_products": "medicine", "money": "money",
+    "missing_people": "missing_people", "search_and_rescue": "search_rescue", "transport": "evacuation_transport",
+    "electricity": "electricity_fuel", "security": "safety_looting", "tools": "heavy_equipment",
+}  # fmt: skip
+
+
+class Messages(Struct, frozen=True):
+    """Columns of disaster-messages-multilingual; a message not written in English is there twice, as sent and as
+    translated."""
+
+    texts: list[str]
+    langs: np.ndarray  # of the text: "ht", "en", …; "en*" for a translation
+    fold: np.ndarray  # int8: 0 or 1, of the message, so that original and translation stay together
+    asks: np.ndarray  # bool: sent by the people concerned, or labelled a request; the rest are news and reports
+    requests: np.ndarray  # bool: labelled a request
+    labels: dict[str, np.ndarray]  # query id → bool: what the message is about, asked for or reported
+
+
+class Labelled(Struct, frozen=True):
+    """A set that tells needs or offers apart without naming the category."""
+
+    name: str
+    texts: list[str]
+    need: np.ndarray | None  # bool, None where the set does not say
+    offer: np.ndarray | None
+
+
+class Ordinary(Struct, frozen=True):
+    """Posts and sentences in which no query should find anything. `groups` are languages and sets of chatter."""
+
+    texts: list[str]
+    groups: np.ndarray
+    shapes: np.ndarray  # bool: half of tatoeba-train (CC BY), which may shape directions; only the rest measures
+
+
+def disaster_messages(root: Path, train_half: bool) -> Messages:
+    """One half of disaster-messages-multilingual: the one whose texts the encoder was trained on, or the other."""
+    texts, langs, used = [], [], []
+    for message in read_messages(root):
+        if in_train_half(message["id"]) != train_half:
+            continue
+        texts.append(message["text"])
+        langs.append(message["lang"])
+        used.append(message)
+        if message["lang"] != "en" and message.get("text_en"):
+            texts.append(message["text_en"])
+            langs.append("en*")
+            used.append(message)
+    requests = np.array(["request" in m["labels"] for m in used])
+    return Messages(
+        texts=texts, langs=np.array(langs), fold=np.array([_fold(m["id"]) for m in used], np.int8),
+        asks=requests | np.array([m["genre"] == "direct" for m in used]), requests=requests,
+        labels={
+            f"need.{category}": np.array([label in m["labels"] for m in used])
+            for label, category in DISASTER_LABELS.items()
+        },
+    )  # fmt: skip
+
+
+def _fold(key: str) -> int:
+    """0 or 1, apart from `in_train_half`, which uses the first byte of the same hash."""
+    return hashlib.sha256(key.encode()).digest()[1] & 1
+
+
+def test_sets(root: Path) -> list[Labelled]:
+    """Sets used to test only."""
+    nepal = _posts(root, "need-offer-nepal-italy")
+    humaid = [p for p in _posts(root, "humaid") if p["split"] == "test"]
+    t26 = _posts(root, "crisislex-t26")
+    donations = np.array([p["labels"]["type"] == "Donations and volunteering" for p in t26])
+    return [
+        Labelled(
+            "need-offer-nepal-italy", [p["text"] for p in nepal],
+            np.array(["need" in p["labels"] for p in nepal]), np.array(["availability" in p["labels"] for p in nepal]),
+        ),
+        Labelled(
+            "humaid test", [p["text"] for p in humaid],
+            np.array([p["labels"] == "requests_or_urgent_needs" for p in humaid]),
+            np.array([p["labels"] == "rescue_volunteering_or_donation_effort" for p in humaid]),
+        ),
+        Labelled("crisislex-t26", [p["text"] for p in t26], None, donations),
+    ]  # fmt: skip
+
+
+def ordinary(root: Path, per_language: int, per_chatter: int, seed: int) -> Ordinary:
+    """Short sentences and news in many languages, and posts that people labelled as having nothing to do with a crisis.
+
+    Everyday sentences do ask for water now and then, so a rate measured here is a little too high, never too low.
+    """
+    rng = np.random.default_rng(seed)
+    texts: list[str] = []
+    groups: list[str] = []
+    shapes: list[bool] = []
+
+    def add(group: str, found: list[str], most: int, shaping: bool = False) -> None:
+        kept = [t for t in found if t.strip()]
+        chosen = [kept[i] for i in np.sort(rng.permutation(len(kept))[:most])]
+        texts.extend(chosen)
+        groups.extend([group] * len(chosen))
+        shapes.extend(shaping and _fold(text) == 0 for text in chosen)
+
+    english: list[str] = []
+    for path in sorted((root / "tatoeba-train").glob("*.tsv.gz")):
+        pairs = list(read_rows(path))
+        english += [p["en"] for p in pairs]
+        add(path.name.removesuffix(".tsv.gz"), [p["xx"] for p in pairs], per_language, True)
+    add("en", sorted(set(english)), per_language, True)
+    for folder in ("ntrex128", "flores200"):
+        for lang, lines in sorted(read_aligned(root / folder).items()):
+            if lang != "my-Zawgyi":  # what normalise has turned into Unicode before a query sees it
+                add(lang, lines, per_language // 3)
+    add("chatter crisislex-t6", [p["text"] for p in _posts(root, "crisislex-t6") if p["labels"] == "off-topic"], per_chatter)
+    add(
+        "chatter crisislex-t26",
+        [p["text"] for p in _posts(root, "crisislex-t26") if p["labels"]["informativeness"] == "Not related"], per_chatter,
+    )  # fmt: skip
+    add("chatter humaid", [p["text"] for p in _posts(root, "humaid") if p["labels"] == "not_humanitarian"], per_chatter)
+    return Ordinary(texts, np.array(groups), np.array(shapes))
+
+
+def _posts(root: Path, folder: str) -> list[dict]:
+    return [json.loads(line) for line in read_lines(root / folder / "tweets.jsonl.gz")]

@@ -1,0 +1,203 @@
+"""The loop that torch jobs share: schedule, validation, best weights, early stopping, resuming after a kill.
+
+A run that is killed and started again with the same knobs and data gives the weights of an unbroken one: every step
+draws from its own seed, so nothing random has to be saved. Checkpoints are safetensors, never pickle.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+import torch
+from msgspec import Struct
+from rich.progress import Progress
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+CHECKPOINT = "checkpoint.safetensors"
+BEST = "best.safetensors"
+
+
+class Pace(Struct, frozen=True):
+    """How a run proceeds; steps are optimizer steps."""
+
+    steps: int
+    lr: float  # AdamW's peak; rises over `warmup` steps, then falls linearly to 0
+    warmup: int
+    seed: int
+    checkpoint_every: int
+    validate_every: int = 0  # 0 = only before the first and after the last step
+    patience: int = 0  # validations without improvement before the run stops early; 0 = never
+    threshold: float = 0.0  # what counts as improvement
+    clip: float = 0.0  # largest gradient norm; 0 = no limit
+    weight_decay: float = 0.01
+
+
+class Trace(Struct):
+    """What a run went through. Validation values: lower is better."""
+
+    step: int = 0
+    best: float = math.inf
+    best_step: int = 0
+    stale: int = 0  # validations since the best
+    stopped: bool = False  # early
+    history: list[tuple[int, float]] = []
+
+
+def device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def autocast(where: torch.device) -> torch.autocast:
+    """bf16 on a GPU, float32 elsewhere."""
+    return torch.autocast(where.type, torch.bfloat16, enabled=where.type == "cuda")
+
+
+def fit(
+    module: torch.nn.Module,
+    losses: Callable[[int], Iterable[torch.Tensor]],
+    pace: Pace,
+    folder: Path,
+    key: str,
+    validate: Callable[[], float] | None = None,
+    after_step: Callable[[int], None] | None = None,
+    title: str = "training",
+) -> Trace:
+    """Train `module` in place; it ends with the last weights, and `folder/best.safetensors` holds the best ones.
+
+    losses(step) yields the parts of the step's loss (micro-batches), each backpropagated as it comes.
+    key: what makes this run this run (knobs, data); a checkpoint of another key is not resumed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    where = next(module.parameters()).device
+    trained = [p for p in module.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=pace.lr, weight_decay=pace.weight_decay)
+    trace = resume(folder / CHECKPOINT, key, module, optimizer)
+
+    def check() -> None:
+        if validate is None:
+            return
+        module.eval()
+        with torch.no_grad():
+            value = validate()
+        trace.history.append((trace.step, value))
+        if value < trace.best - pace.threshold:
+            trace.best, trace.best_step, trace.stale = value, trace.step, 0
+            save_weights(folder / BEST, module)
+        else:
+            trace.stale += 1
+            trace.stopped = bool(pace.patience) and trace.stale >= pace.patience
+
+    if trace.step == 0 and not trace.history:
+        check()
+    with Progress() as progress:
+        bar = progress.add_task(title, total=pace.steps, completed=trace.step)
+        while trace.step < pace.steps and not trace.stopped:
+            torch.manual_seed(pace.seed * 1_000_003 + trace.step)  # dropout of a resumed run is that of an unbroken one
+            for group in optimizer.param_groups:
+                group["lr"] = pace.lr * learning_rate(trace.step, pace)
+            module.train()
+            total = 0.0
+            for loss in losses(trace.step):
+                loss.backward()
+                total += loss.item()
+            if not math.isfinite(total):
+                raise FloatingPointError(f"the loss is {total} at step {trace.step}: lower lr={pace.lr}")
+            if pace.clip:
+                torch.nn.utils.clip_grad_norm_(trained, pace.clip)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            trace.step += 1
+            progress.update(bar, completed=trace.step, description=f"{title}, loss {total:.4f}")
+            if after_step:
+                after_step(trace.step)
+            last = trace.step == pace.steps
+            if last or (pace.validate_every and trace.step % pace.validate_every == 0):
+                check()
+            if last or trace.stopped or trace.step % pace.checkpoint_every == 0:
+                save_checkpoint(folder / CHECKPOINT, key, trace, module, optimizer)
+    if where.type == "cuda":
+        torch.cuda.synchronize()
+    return trace
+
+
+def learning_rate(step: int, pace: Pace) -> float:
+    """Share of the peak at a step: up over the warm-up, then down to 0 at the end."""
+    if step < pace.warmup:
+        return (step + 1) / pace.warmup
+    return max(0.0, (pace.steps - step) / max(1, pace.steps - pace.warmup))
+
+
+def tensors_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Every parameter and buffer once, tied ones under their first name."""
+    return {
+        name: tensor.detach().contiguous() for name, tensor in (*module.named_parameters(), *module.named_buffers())
+    }  # fmt: skip
+
+
+def save_weights(path: Path, module: torch.nn.Module) -> None:
+    _save(path, tensors_of(module), {})
+
+
+def load_weights(path: Path, module: torch.nn.Module) -> None:
+    """Put weights that `save_weights` wrote into a module of the same make."""
+    _copy(load_file(path), module)
+
+
+def save_checkpoint(
+    path: Path, key: str, trace: Trace, module: torch.nn.Module, optimizer: torch.optim.Optimizer
+) -> None:
+    """Weights, the optimizer's state and the trace in one file; a reader finds the old one or the new one."""
+    tensors = {f"module.{name}": tensor for name, tensor in tensors_of(module).items()}
+    for number, (_, state) in enumerate(_states(optimizer)):
+        tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
+    _save(path, tensors, {"key": key, "trace": msgspec.json.encode(trace).decode()})
+
+
+def resume(path: Path, key: str, module: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Trace:
+    """Load the checkpoint of this very run, if there is one."""
+    if not path.exists():
+        return Trace()
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+        if metadata["key"] != key:
+            print(f"{path} is of another run (other knobs or data): starting afresh")
+            return Trace()
+        tensors = {name: file.get_tensor(name) for name in file.keys()}
+    _copy({name[7:]: t for name, t in tensors.items() if name.startswith("module.")}, module)
+    for number, (parameter, _) in enumerate(_states(optimizer)):
+        prefix = f"optimizer.{number}."
+        optimizer.state[parameter] = {
+            name[len(prefix) :]: t if name.endswith(".step") else t.to(parameter.device)
+            for name, t in tensors.items() if name.startswith(prefix)
+        }  # fmt: skip
+    return msgspec.json.decode(metadata["trace"], type=Trace, strict=False)
+
+
+def _states(optimizer: torch.optim.Optimizer) -> list[tuple[torch.nn.Parameter, dict]]:
+    return [(p, optimizer.state.get(p, {})) for group in optimizer.param_groups for p in group["params"]]
+
+
+def _copy(tensors: dict[str, torch.Tensor], module: torch.nn.Module) -> None:
+    mine = tensors_of(module)
+    if differing := sorted(mine.keys() ^ tensors.keys()):
+        raise ValueError(f"weights of another model: {len(differing)} tensors differ by name, first {differing[0]}")
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            mine[name].copy_(tensor)
+
+
+def _save(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> None:
+    temporary = path.with_suffix(".tmp")
+    save_file(tensors, temporary, metadata=metadata or None)
+    temporary.replace(path)
+
+
+def run_key(config: Struct, data_hash: str) -> str:
+    """Every knob but where the output goes, and the data."""
+    knobs = {name: value for name, value in msgspec.to_builtins(config).items() if name != "out"}
+    return json.dumps([knobs, data_hash], sort_keys=True)

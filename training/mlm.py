@@ -1,0 +1,204 @@
+"""Pre-train a masked language model on posts, as RoBERTa was.
+
+    python -m training.mlm smoke                                   # a toy on the bundled posts, a minute on 2 cores
+    python -m training.mlm laptop file=posts.txt.gz                # 4 layers, a night
+    python -m training.mlm paper file=posts.txt.gz                 # CT-M1: from scratch
+    python -m training.mlm paper file=posts.txt.gz init=roberta epochs=20      # CT-M2; init=bertweet: CT-M3
+
+Source: Lamsal, Read, Karunasekera 2023, section 3.2: blocks of 128, AdamW at 4e-4, 5 % warm-up, batches of 8k. Kept are
+`onelook` (after one epoch), `best` (lowest validation loss) and `complete`. With `init`, the model's own tokenizer is
+used: its embeddings mean nothing to another one's pieces.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from msgspec import Struct
+from tokenizers import Tokenizer, processors
+from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
+from transformers.utils import logging
+
+from models.errors import ConfigError
+from models.text import Cleaning, clean
+from training import tokenizer as tokenizer_job
+from training.jobs import cache_dir, read_config, write_result
+from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
+from training.tables import bundled_posts, hash_rows, read_texts
+
+KNOWN = {"roberta": "FacebookAI/roberta-base", "bertweet": "vinai/bertweet-base"}
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """Knobs of the masked-LM job."""
+
+    file: str = ""  # texts, one a line, plain or .gz; empty = the bundled posts
+    init: str = "scratch"  # "scratch", "roberta", "bertweet", or a transformers directory
+    tokenizer: str = ""  # a tokenizers file for "scratch"; empty = train a byte-level BPE on the texts
+    pieces: int = 64_000  # of that BPE
+    layers: int = 12
+    hidden: int = 768
+    heads: int = 12
+    block: int = 128  # pieces in a sequence; texts are laid end to end
+    max_texts: int = 0  # 0 = all; else a sample
+    min_words: int = 11  # shorter texts are left out: "more than ten tokens"
+    mask: float = 0.15  # share of pieces to guess: 80 % masked, 10 % another piece, 10 % as they are
+    epochs: float = 40
+    batch: int = 8192  # blocks a step
+    micro_batch: int = 512  # blocks at a time: 16 accumulation steps
+    lr: float = 4e-4
+    warmup: float = 0.05  # share of the steps
+    validation: float = 0.01  # share of the blocks that is kept to validate on, at least one
+    validate_every: int = 500
+    checkpoint_every: int = 500
+    mention_token: str = "@USER"
+    seed: int = 1
+    out: str = ""  # default CRISIS_CACHE/mlm-<init>
+
+
+PRESETS = {
+    "smoke": Config(
+        pieces=400, layers=1, hidden=32, heads=2, block=32, max_texts=300, min_words=3, epochs=3, batch=32, micro_batch=16,
+        lr=5e-3, validation=0.1, validate_every=20, checkpoint_every=20,
+    ),
+    "laptop": Config(
+        pieces=16_000, layers=4, hidden=256, heads=4, epochs=5, batch=256, micro_batch=64, lr=5e-4, validate_every=200,
+        checkpoint_every=200,
+    ),
+    "paper": Config(),
+}  # fmt: skip
+
+
+def blocks_of(ids: list[list[int]], size: int) -> np.ndarray:
+    """(n, size) int32: the texts' pieces end to end, cut into blocks; what is left over at the end is dropped."""
+    flat = np.fromiter((i for row in ids for i in row), np.int32)
+    return flat[: len(flat) // size * size].reshape(-1, size)
+
+
+def mask_pieces(
+    ids: torch.Tensor, special: torch.Tensor, share: float, mask_id: int, vocabulary: int, generator: torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(inputs, labels) of (n, length) ids: `share` of the pieces that are not special must be guessed.
+
+    Of those, 80 % read <mask>, 10 % another piece, 10 % what they are (Devlin et al. 2019, as RoBERTa: drawn anew each
+    time). Labels are -100 where nothing is asked. transformers' collator does the same from a global seed; ours takes
+    the generator, so that a resumed run masks what an unbroken one would.
+    """
+    draw = torch.rand(ids.shape, generator=generator)
+    guessed = (draw < share) & ~torch.isin(ids, special)
+    fate = torch.rand(ids.shape, generator=generator)
+    other = torch.randint(vocabulary, ids.shape, generator=generator)
+    inputs = torch.where(guessed & (fate < 0.8), mask_id, ids)
+    inputs = torch.where(guessed & (fate >= 0.9), other, inputs)
+    return inputs, torch.where(guessed, ids, -100)
+
+
+def new_tokenizer(config: Config, texts: list[str]) -> PreTrainedTokenizerFast:
+    """A byte-level BPE with RoBERTa's special pieces, from a file or trained on the texts."""
+    if config.tokenizer:
+        bpe = Tokenizer.from_file(config.tokenizer)
+    else:
+        bpe = tokenizer_job.train(iter(texts), tokenizer_job.Config(kind="bpe", pieces=config.pieces))
+    ends = [(piece, bpe.token_to_id(piece)) for piece in ("</s>", "<s>")]
+    if any(number is None for _, number in ends) or bpe.token_to_id("<mask>") is None:
+        raise ConfigError(f"the tokenizer {config.tokenizer} lacks <s>, </s> or <mask>: make it with training.tokenizer")
+    bpe.post_processor = processors.RobertaProcessing(*ends)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", sep_token="</s>", cls_token="<s>", unk_token="<unk>",
+        pad_token="<pad>", mask_token="<mask>", model_max_length=config.block,
+    )  # fmt: skip
+
+
+def load_start(config: Config, texts: list[str]):
+    """(tokenizer, model) to begin with."""
+    if config.init != "scratch":
+        name = KNOWN.get(config.init, config.init)
+        return AutoTokenizer.from_pretrained(name), AutoModelForMaskedLM.from_pretrained(name)
+    tokenizer = new_tokenizer(config, texts)
+    torch.manual_seed(config.seed)
+    shape = RobertaConfig(
+        vocab_size=len(tokenizer), hidden_size=config.hidden, num_hidden_layers=config.layers,
+        num_attention_heads=config.heads, intermediate_size=4 * config.hidden, max_position_embeddings=config.block + 2,
+        pad_token_id=tokenizer.pad_token_id, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
+        type_vocab_size=1,
+    )  # fmt: skip
+    return tokenizer, RobertaForMaskedLM(shape)
+
+
+def main(config: Config) -> Path:
+    out = Path(config.out) if config.out else cache_dir() / f"mlm-{Path(config.init).name}"
+    texts = read_texts(Path(config.file)) if config.file else [post.text for post in bundled_posts()]
+    if 0 < config.max_texts < len(texts):
+        chosen = np.random.default_rng(config.seed).choice(len(texts), config.max_texts, replace=False)
+        texts = [texts[i] for i in np.sort(chosen)]
+    cleaning = Cleaning(mention_token=config.mention_token)
+    cleaned = [clean(text, cleaning) for text in texts]
+    kept = [text for text in cleaned if len(text.split()) >= config.min_words]
+    print(f"{len(kept)} texts; left out as shorter than {config.min_words} words: {len(cleaned) - len(kept)}")
+    tokenizer, model = load_start(config, kept)
+    model.to(device())
+    # Whole texts are wanted here, they are cut into blocks: the warning about long ones would mislead.
+    blocks = blocks_of(tokenizer(kept, verbose=False)["input_ids"] if kept else [], config.block)
+    held_out = max(1, round(config.validation * len(blocks)))
+    if len(blocks) < held_out + config.micro_batch:
+        raise ConfigError(f"{len(blocks)} blocks of {config.block} pieces: too few for micro_batch={config.micro_batch}")
+    order = np.random.default_rng(config.seed).permutation(len(blocks))
+    held, train = blocks[order[:held_out]], blocks[order[held_out:]]
+    batch = min(config.batch, len(train) // config.micro_batch * config.micro_batch)
+    steps = max(1, round(config.epochs * len(train) / batch))
+    special = torch.tensor(sorted(tokenizer.all_special_ids))
+
+    def loss_of(rows: np.ndarray, generator: torch.Generator) -> torch.Tensor:
+        ids = torch.from_numpy(rows).long()
+        inputs, labels = mask_pieces(ids, special, config.mask, tokenizer.mask_token_id, len(tokenizer), generator)
+        with autocast(model.device):
+            return model(input_ids=inputs.to(model.device), labels=labels.to(model.device)).loss
+
+    def losses(step: int) -> Iterator[torch.Tensor]:
+        rng = np.random.default_rng([config.seed, step])
+        generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+        chosen = train[rng.choice(len(train), batch, replace=False)]
+        parts = range(0, batch, config.micro_batch)
+        for start in parts:
+            yield loss_of(chosen[start : start + config.micro_batch], generator) / len(parts)
+
+    def validate() -> float:
+        generator = torch.Generator().manual_seed(config.seed)  # the same pieces are asked every time
+        parts = [held[s : s + config.micro_batch] for s in range(0, len(held), config.micro_batch)]
+        return float(np.average([loss_of(p, generator).item() for p in parts], weights=[len(p) for p in parts]))
+
+    def after_step(step: int) -> None:
+        if step == max(1, round(len(train) / batch)):
+            save_model(out / "onelook", model, tokenizer)
+
+    pace = Pace(
+        steps=steps, lr=config.lr, warmup=round(config.warmup * steps), seed=config.seed,
+        checkpoint_every=config.checkpoint_every, validate_every=config.validate_every,
+    )  # fmt: skip
+    data_hash = hash_rows(texts)
+    trace = fit(model, losses, pace, out, run_key(config, data_hash), validate, after_step, "masked LM")
+    save_model(out / "complete", model, tokenizer)
+    load_weights(out / BEST, model)
+    save_model(out / "best", model, tokenizer)
+    metrics = {
+        "loss_before": trace.history[0][1], "loss_best": trace.best, "loss_complete": trace.history[-1][1],
+        "best_step": trace.best_step, "steps": trace.step, "blocks": len(train), "history": trace.history,
+    }  # fmt: skip
+    write_result(out / "run.json", config, data_hash, config.seed, metrics)
+    print(f"loss {metrics['loss_before']:.3f} → {metrics['loss_complete']:.3f}, lowest {trace.best:.3f} → {out}")
+    return out
+
+
+def save_model(folder: Path, model, tokenizer) -> None:
+    """A directory that transformers and sentence-transformers (with mean pooling) load."""
+    logging.disable_progress_bar()  # one bar a job is enough
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+if __name__ == "__main__":
+    main(read_config(PRESETS, sys.argv[1:]))

@@ -1,0 +1,144 @@
+"""How robust an encoder is: artificial noise on FLORES English, and real posts against their normalised versions.
+
+    python -m training.noise.measure bundled                  # or a bundle, or a transformers directory
+    python -m training.noise.measure DIR kinds=mix_all,fing seeds=3 out=training/results/noise-x.json
+
+Source: Nishimwe, Sagot, Bawden 2024, sections 4 and 6 (tables 4 and 5): average pairwise cosine distance, xSIM and xSIM++
+from noised to standard text, for each transformation, averaged over generation seeds. xSIM++'s hard negatives are rebuilt
+by rule (`training.metrics.hard_negatives`), so its values compare encoders measured here, not with the paper's.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from msgspec import Struct
+from rich.progress import track
+
+from models.encoder import Encoder, load_encoder
+from training.data import data_dir, read_aligned, read_lines, read_rows
+from training.evaluate.matching import matching_accuracy
+from training.jobs import read_config, write_result
+from training.metrics import hard_negatives, mean_interval, pairwise_cosine_distance, welch_p, xsim
+from training.noise.mix import PAPER, transform
+from training.tables import hash_rows
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """Knobs of the measurement."""
+
+    encoder: str = "bundled"
+    beside: str = ""  # a second encoder on the same noise, for significance; e.g. the one before the robust job
+    kinds: tuple[str, ...] = (*PAPER, "mix_all")
+    seeds: int = 10  # generation seeds
+    sentences: int = 0  # of FLORES devtest; 0 = all 1,012
+    per_kind: int = 15  # hard negatives of each kind for a sentence
+    pairs: int = 1_000  # of each normalisation set, those that differ at all; 0 = all
+    seed: int = 1
+    out: str = ""  # a JSON of the figures
+
+
+PRESETS = {"smoke": Config(kinds=("mix_all", "leet"), seeds=2, sentences=100, per_kind=3, pairs=50), "laptop": Config(seeds=3),
+           "paper": Config()}  # fmt: skip
+
+
+def noise_figures(encoder: Encoder, sentences: list[str], config: Config) -> dict[str, dict[str, list[float]]]:
+    """By transformation: cosine distance, xSIM and xSIM++ (percent) of every seed."""
+    negatives = hard_negatives(sentences, config.seed, config.per_kind)
+    standard = encoder.encode(sentences)
+    wrong = encoder.encode([n.text for n in negatives])
+    kinds = [n.kind for n in negatives]
+    figures: dict[str, dict[str, list[float]]] = {}
+    for kind in track(config.kinds, description=encoder.version):
+        found = figures[kind] = {"cosine_distance": [], "xsim": [], "xsim++": []}
+        for seed in range(config.seeds):
+            noised = encoder.encode([transform(kind, text, Random(f"{seed} {text}")) for text in sentences])
+            found["cosine_distance"].append(pairwise_cosine_distance(noised, standard))
+            found["xsim"].append(xsim(noised, standard).error)
+            found["xsim++"].append(xsim(noised, standard, wrong, kinds).error)
+    return figures
+
+
+def normalisation_pairs(root: Path, most: int, seed: int) -> dict[str, list[tuple[str, str]]]:
+    """By set and language: (as posted, normalised), only where they differ beyond case."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for line in read_lines(root / "lexnorm2015" / "lexnorm2015.jsonl.gz"):
+        row = json.loads(line)
+        if row["split"] == "test":
+            found.setdefault("lexnorm2015 en", []).append((" ".join(row["raw"]), " ".join(row["norm"])))
+    for line in read_lines(root / "multilexnorm2" / "multilexnorm2.jsonl.gz"):
+        row = json.loads(line)
+        if row["split"] == "dev":
+            between = "" if row["lang"] in ("ja", "th") else " "
+            pair = between.join(row["raw"]), between.join(token for token in row["norm"] if token)
+            found.setdefault(f"multilexnorm2 {row['lang']}", []).append(pair)
+    for name, lang in (("vilexnorm", "vi"), ("hinglishnorm", "hi-Latn")):
+        for row in read_rows(root / name / f"{name}.tsv.gz"):
+            if row["split"] == "test":
+                found.setdefault(f"{name} {lang}", []).append((row["raw"], row["norm"]))
+    rng = Random(seed)
+    for name, pairs in found.items():
+        differing = list(dict.fromkeys((a, b) for a, b in pairs if a.lower() != b.lower()))
+        found[name] = rng.sample(differing, min(most, len(differing))) if most else differing
+    return found
+
+
+def normalisation_figures(encoder: Encoder, pairs: dict[str, list[tuple[str, str]]]) -> dict[str, dict[str, float]]:
+    """By set: cosine distance, matching (mean of both directions) and xSIM from the post to its normalised version."""
+    figures = {}
+    for name, rows in pairs.items():
+        posted, normal = encoder.encode([a for a, _ in rows]), encoder.encode([b for _, b in rows])
+        figures[name] = {
+            "cosine_distance": pairwise_cosine_distance(posted, normal),
+            "matching": float(np.mean(matching_accuracy(posted, normal))),
+            "xsim": xsim(posted, normal).error,
+            "pairs": len(rows),
+        }
+    return figures
+
+
+def main(config: Config) -> dict:
+    root = data_dir()
+    split = [row["split"] for row in read_rows(root / "flores200" / "meta.tsv.gz")]
+    english = read_aligned(root / "flores200", ["en"])["en"]
+    sentences = [text for text, part in zip(english, split, strict=True) if part == "devtest"][: config.sentences or None]
+    pairs = normalisation_pairs(root, config.pairs, config.seed)
+    metrics: dict = {}
+    for ref in filter(None, (config.encoder, config.beside)):
+        encoder = load_encoder(None if ref == "bundled" else ref)
+        metrics[encoder.version] = {
+            "encoder": ref, "noise": noise_figures(encoder, sentences, config), "normalisation": normalisation_figures(encoder, pairs),
+        }  # fmt: skip
+    print(show(metrics))
+    if config.out:
+        write_result(Path(config.out), config, hash_rows([sentences, pairs]), config.seed, metrics)
+    return metrics
+
+
+def show(metrics: dict) -> str:
+    """Two tables: by transformation, by set. With two encoders also p of their xSIM++ being the same (Welch)."""
+    versions = list(metrics)
+    lines = [f"{'noise':10}" + "".join(f"{v:>32}" for v in versions), f"{'':10}" + f"{'cos dist':>12}{'xSIM':>8}{'xSIM++':>12}" * len(versions)]
+    for kind in metrics[versions[0]]["noise"]:
+        cells, runs = f"{kind:10}", []
+        for version in versions:
+            found = metrics[version]["noise"][kind]
+            runs.append(found["xsim++"])
+            cells += f"{np.mean(found['cosine_distance']):12.4f}{np.mean(found['xsim']):8.2f}{mean_interval(runs[-1]).mean:12.2f}"
+        lines.append(cells + (f"   p {welch_p(*runs):.4f}" if len(runs) == 2 and len(runs[0]) > 1 else ""))
+    lines += ["", f"{'posts':20}" + f"{'cos dist':>12}{'match':>8}{'xSIM':>8}" * len(versions)]
+    for name in metrics[versions[0]]["normalisation"]:
+        cells = f"{name:20}"
+        for version in versions:
+            found = metrics[version]["normalisation"][name]
+            cells += f"{found['cosine_distance']:12.4f}{found['matching']:8.3f}{found['xsim']:8.2f}"
+        lines.append(cells)
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main(read_config(PRESETS, sys.argv[1:]))
