@@ -157,11 +157,11 @@ class _Routes:
         board = self.feed.board
         return State(
             msgspec.structs.replace(self.feed.stats, open=board.open_counts()), board.categories(self.categories),
-            board.growing(SHOWN_CLUSTERS), list(self.feed.history), self.feed.event_id,
+            board.growing(SHOWN_CLUSTERS), list(self.feed.history), self.feed.settle(),
         )  # fmt: skip
 
     def _alerts(self, wanted: Filter, most: int, before: int | None = None) -> AlertPage:
-        return AlertPage(*self.feed.board.find(wanted, most, before), self.feed.event_id)
+        return AlertPage(*self.feed.board.find(wanted, most, before), self.feed.settle())
 
     async def read_categories(self) -> None:
         """Read the bundled categories beside everything else: the server answers meanwhile."""

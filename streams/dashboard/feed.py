@@ -5,7 +5,7 @@ is bounded and nobody is shown a gap as if it were complete.
 
 | event | data | id |
 |---|---|---|
-| live | {"alerts": [Shown], "clusters": [ClusterEvent]}, at most four times a second | yes |
+| live | {"alerts": [Shown], "clusters": [ClusterEvent]}, four times a second, sooner where a page is fetched | yes |
 | stats | Stats, once a second | no |
 | resync | {}: fetch /api/state and /api/alerts again | yes |
 """
@@ -88,9 +88,13 @@ class Feed:
         self._rate = Rate()
         self._lag: dict[str, int] | None = None
 
-    @property
-    def event_id(self) -> str:
-        """Where the events stand now."""
+    def settle(self) -> str:
+        """Hand out what waits for the next flush; returns the id after which events tell what the board does not hold.
+
+        Without it a page made between two flushes would be sent some of its alerts again as if they were new.
+        """
+        if self._alerts or self._clusters:
+            self._send(resync=len(self._alerts) > BIG_BATCH)
         return f"{self.boot}-{self._number}"
 
     @property
@@ -144,8 +148,7 @@ class Feed:
     async def _flush(self) -> None:
         while True:
             await asyncio.sleep(FLUSH_S)
-            if self._alerts or self._clusters:
-                self._send(resync=len(self._alerts) > BIG_BATCH)
+            self.settle()
 
     def _send(self, resync: bool) -> None:
         self._number += 1

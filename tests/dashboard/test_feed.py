@@ -21,12 +21,16 @@ def feed() -> Feed:
     return Feed(Settings(), view=None)
 
 
-def tell(feed: Feed, *alerts) -> None:
-    """What Redis would publish, then a flush."""
+def publish(feed: Feed, *alerts) -> None:
+    """What Redis would publish, its flush still to come."""
     for alert in alerts:
         feed._take(b'{"alert":' + msgspec.json.encode(alert) + b"}")
-    if feed._alerts or feed._clusters:
-        feed._send(resync=len(feed._alerts) > BIG_BATCH)
+
+
+def tell(feed: Feed, *alerts) -> None:
+    """What Redis would publish, then a flush."""
+    publish(feed, *alerts)
+    feed.settle()
 
 
 class Viewer:
@@ -80,11 +84,19 @@ async def test_an_alert_told_twice_is_sent_once(feed):
 
 async def test_who_comes_back_gets_what_was_missed(feed):
     tell(feed, invent(1, at=NOW))
-    last_id = feed.event_id
+    last_id = feed.settle()
     tell(feed, invent(2, at=NOW))
     tell(feed, invent(3, at=NOW))
     viewer = Viewer(feed, last_id)
     assert posts(await viewer.read()) == ["p2", "p3"]
+    await viewer.close()
+
+
+async def test_what_a_page_was_made_with_is_not_sent_to_it_again(feed):
+    publish(feed, invent(1, at=NOW))
+    viewer = Viewer(feed, feed.settle())
+    tell(feed, invent(2, at=NOW))
+    assert posts(await viewer.read()) == ["p2"]
     await viewer.close()
 
 
@@ -97,7 +109,7 @@ async def test_who_comes_back_from_elsewhere_starts_over(feed, last_id):
 
 
 async def test_who_was_away_too_long_starts_over(feed):
-    last_id = feed.event_id
+    last_id = feed.settle()
     for n in range(KEPT_BATCHES + 5):
         tell(feed, invent(n, at=NOW))
     viewer = Viewer(feed, last_id)
