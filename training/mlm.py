@@ -2,6 +2,7 @@
 
     python -m training.mlm smoke                                   # a toy on the bundled posts, a minute on 2 cores
     python -m training.mlm laptop file=posts.txt.gz                # 4 layers, a night
+    python -m training.mlm laptop sources=tatoeba-train langs=en   # licensed sentences of CRISIS_DATA instead of posts
     python -m training.mlm paper file=posts.txt.gz                 # CT-M1: from scratch
     python -m training.mlm paper file=posts.txt.gz init=roberta epochs=20      # CT-M2; init=bertweet: CT-M3
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +28,7 @@ from transformers.utils import logging
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training import tokenizer as tokenizer_job
+from training.data import DataError, data_dir, training_pairs
 from training.jobs import cache_dir, read_config, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
 from training.tables import bundled_posts, hash_rows, read_texts
@@ -36,7 +39,9 @@ KNOWN = {"roberta": "FacebookAI/roberta-base", "bertweet": "vinai/bertweet-base"
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the masked-LM job."""
 
-    file: str = ""  # texts, one a line, plain or .gz; empty = the bundled posts
+    file: str = ""  # texts, one a line, plain or .gz; empty = `sources`, or else the bundled posts
+    sources: tuple[str, ...] = ()  # of training.data.SOURCES: both sides of their pairs, each text once
+    langs: tuple[str, ...] = ()  # of these sources only texts in these languages; empty = all
     init: str = "scratch"  # "scratch", "roberta", "bertweet", or a transformers directory
     tokenizer: str = ""  # a tokenizers file for "scratch"; empty = train a byte-level BPE on the texts
     pieces: int = 64_000  # of that BPE
@@ -129,9 +134,36 @@ def load_start(config: Config, texts: list[str]):
     return tokenizer, RobertaForMaskedLM(shape)
 
 
+def texts_of(config: Config) -> list[str]:
+    """What to train on: the file, the licensed sources, or the bundled posts."""
+    if config.file:
+        return read_texts(Path(config.file))
+    if not config.sources:
+        return [post.text for post in bundled_posts()]
+    pairs = training_pairs(data_dir(), config.sources)
+    both = [*zip(pairs.english, repeat("en")), *zip(pairs.text, pairs.lang, strict=True)]
+    found = list(dict.fromkeys(text for text, lang in both if not config.langs or lang in config.langs))
+    if not found:
+        raise DataError(f"no text in {', '.join(config.langs)} among {', '.join(config.sources)}")
+    return found
+
+
+def loss_of_asked(model: torch.nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Mean cross-entropy over the pieces asked for; the same value as the model's own `loss`.
+
+    The head is run on those pieces alone where it can be reached (RoBERTa's family): its product with the whole
+    vocabulary is the dearest part of a small model, and 85 % of it would be thrown away.
+    """
+    if not hasattr(model, "lm_head"):
+        return model(input_ids=inputs, labels=labels).loss
+    asked = labels != -100
+    states = model.base_model(input_ids=inputs).last_hidden_state[asked]  # (asked, hidden)
+    return torch.nn.functional.cross_entropy(model.lm_head(states).float(), labels[asked])
+
+
 def main(config: Config) -> Path:
     out = Path(config.out) if config.out else cache_dir() / f"mlm-{Path(config.init).name}"
-    texts = read_texts(Path(config.file)) if config.file else [post.text for post in bundled_posts()]
+    texts = texts_of(config)
     if 0 < config.max_texts < len(texts):
         chosen = np.random.default_rng(config.seed).choice(len(texts), config.max_texts, replace=False)
         texts = [texts[i] for i in np.sort(chosen)]
@@ -156,7 +188,7 @@ def main(config: Config) -> Path:
         ids = torch.from_numpy(rows).long()
         inputs, labels = mask_pieces(ids, special, config.mask, tokenizer.mask_token_id, len(tokenizer), generator)
         with autocast(model.device):
-            return model(input_ids=inputs.to(model.device), labels=labels.to(model.device)).loss
+            return loss_of_asked(model, inputs.to(model.device), labels.to(model.device))
 
     def losses(step: int) -> Iterator[torch.Tensor]:
         rng = np.random.default_rng([config.seed, step])

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
-from scipy.stats import rankdata
 
 from training.data import DataError
+from training.metrics import spearman
 
 
 class Judgements(Struct, frozen=True, eq=False):
@@ -62,7 +62,7 @@ def split_half_reliability(judgements: Judgements, seed: int, repeats: int = 100
         first[order] = (position + coins[tuple_of[order]]) % 2 == 0
         halves = [best_worst_scores(_part(judgements, part)) for part in (first, ~first)]
         both = ~np.isnan(halves[0]) & ~np.isnan(halves[1])
-        correlations.append(_spearman(halves[0][both], halves[1][both]))
+        correlations.append(spearman(halves[0][both], halves[1][both]))
     return float(np.nanmean(correlations))
 
 
@@ -92,14 +92,6 @@ def read_judgements(path: Path) -> Judgements:
 
 def _part(judgements: Judgements, chosen: np.ndarray) -> Judgements:
     return Judgements(judgements.items, judgements.tuples[chosen], judgements.best[chosen], judgements.worst[chosen])
-
-
-def _spearman(first: np.ndarray, second: np.ndarray) -> float:
-    """nan where one side is constant; scipy would warn a thousand times."""
-    a, b = rankdata(first), rankdata(second)
-    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return float("nan")
-    return float(np.corrcoef(a, b)[0, 1])
 
 
 def main(path: Path) -> None:

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
-from scipy.stats import rankdata
 
 from models.encoder import Encoder, load_encoder
 from models.errors import CrisisError, SampleTooSmall
@@ -26,6 +25,7 @@ from models.whitening import Whitening, fit_whitening
 from training.data import data_dir, read_rows
 from training.jobs import cache_dir, read_config, write_atomically, write_result
 from training.metrics import anisotropy, cosine_histogram
+from training.metrics import spearman as rank_correlation
 from training.tables import bundled_posts, hash_rows
 
 
@@ -70,10 +70,7 @@ def spearman(pairs: Labelled, whitening: Whitening | None = None) -> float:
     if whitening is not None:
         first, second = whitening.apply(first), whitening.apply(second)
     norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    ranks = rankdata((first * second).sum(1) / np.maximum(norms, 1e-12)), rankdata(pairs.gold)
-    if np.ptp(ranks[0]) == 0 or np.ptp(ranks[1]) == 0:
-        return float("nan")
-    return float(np.corrcoef(*ranks)[0, 1])
+    return rank_correlation((first * second).sum(1) / np.maximum(norms, 1e-12), pairs.gold)
 
 
 def filter_languages(sets: dict[str, Labelled], target: str, dim: int, pairs: int, seed: int) -> dict[str, tuple[float, float]]:

@@ -1,21 +1,26 @@
 """Relatedness: Spearman's rank correlation between cosine and people's scores, beside the lexical-overlap baseline.
 
 Source: Ousidhoum et al. 2024 (SemRel2024), section 5; the baseline is their Dice coefficient over the words of a pair.
+How people's scores come about (best–worst scaling) and how reliable they are: `training.relatedness`.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from models.encoder import Encoder
 from training.data import read_rows
+from training.metrics import bootstrap, spearman
 
 _WORD = re.compile(r"\w+")
+SETS = {"SemRel2024 dev": ("semrel2024", "score_0_1", "dev"), "STS-B test": ("stsb-multi", "score_0_5", "test")}
+
+Pairs = Mapping[str, Sequence[tuple[str, str, float]]]  # by language: two texts and the score people gave them
 
 
 def lexical_overlap(first: str, second: str) -> float:
@@ -24,27 +29,37 @@ def lexical_overlap(first: str, second: str) -> float:
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 
-def semrel(encoder: Encoder, root: Path, split: str = "dev") -> dict[str, dict[str, float]]:
-    """By language: `spearman`, `overlap` (the baseline's Spearman) and `pairs`."""
+def scored_pairs(root: Path, name: str) -> Pairs:
+    """One of SETS: SemRel2024 dev (14 languages) or STS-B test (11, all but English translated by machine)."""
+    folder, score, split = SETS[name]
     rows = defaultdict(list)
-    for row in read_rows(root / "semrel2024" / "semrel2024.tsv.gz"):
+    for row in read_rows(root / folder / f"{folder.replace('-', '_')}.tsv.gz"):
         if row["split"] == split:
-            rows[row["lang"]].append(row)
+            rows[row["lang"]].append((row["sentence1"], row["sentence2"], float(row[score])))
+    return rows
+
+
+def relatedness(encoder: Encoder, rows: Pairs, seed: int) -> dict[str, dict[str, float]]:
+    """By language: `spearman` with its interval over pairs, `overlap` (the baseline's Spearman) and `pairs`."""
     result = {}
     for lang, group in sorted(rows.items()):
-        left = encoder.encode([row["sentence1"] for row in group])
-        right = encoder.encode([row["sentence2"] for row in group])
-        gold = [float(row["score_0_1"]) for row in group]
-        overlap = [lexical_overlap(row["sentence1"], row["sentence2"]) for row in group]
+        first, second = (encoder.encode([row[side] for row in group]) for side in (0, 1))
+        gold = np.array([row[2] for row in group])
+        cosines = np.einsum("nd,nd->n", first, second)
+        overlap = np.array([lexical_overlap(row[0], row[1]) for row in group])
+        low, high = bootstrap(lambda drawn, c=cosines, g=gold: spearman(c[drawn], g[drawn]), len(group), seed)
         result[lang] = {
-            "spearman": float(spearmanr((left * right).sum(1), gold).statistic),
-            "overlap": float(spearmanr(overlap, gold).statistic),
-            "pairs": len(group),
-        }
+            "spearman": spearman(cosines, gold), "low": low, "high": high, "overlap": spearman(overlap, gold), "pairs": len(group),
+        }  # fmt: skip
     return result
 
 
-def summary(by_lang: dict[str, dict[str, float]]) -> dict[str, object]:
+def semrel(encoder: Encoder, root: Path) -> dict[str, dict[str, float]]:
+    """Of SemRel2024 dev, as `relatedness` gives it."""
+    return relatedness(encoder, scored_pairs(root, "SemRel2024 dev"), seed=1)
+
+
+def summary(by_lang: Mapping[str, Mapping[str, float]]) -> dict[str, object]:
     """Mean over the languages, and those with ≥ 90 pairs where the baseline is better."""
     return {
         "mean": float(np.mean([figures["spearman"] for figures in by_lang.values()])),
