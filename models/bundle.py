@@ -1,14 +1,15 @@
 """An encoder version on disk: one directory, content-addressed, verified file by file before anything is used.
 
-    manifest.json       what it is, where it came from, what it was measured to do, sha256 of every file
-    model.safetensors   weights, never pickle
-    tokenizer.json      a `tokenizers` file
-    README.md           optional: the model card, for people
-    calibration.json    optional: thresholds per query, made for this encoder by another job
+    manifest.json         what it is, where it came from, what it was measured to do, sha256 of every file
+    model.safetensors     weights, never pickle
+    tokenizer.json        a `tokenizers` file
+    README.md             optional: the model card, for people
+    calibration.json      optional: thresholds per query, made for this encoder by `training.calibrate`
+    queries.safetensors   optional: vectors of the bundled queries and background, made when it is published
 
 `id` is a hash of the weights, the tokenizer and the settings that decide what the vectors mean (back-end, dimension,
-length, cleaning, pooling, whitening). Measurements, licence and calibration may be added later and leave it as it is:
-vectors of the same id may be compared, whatever was learnt about them since.
+length, cleaning, pooling, whitening). The optional files, measurements and licence may be added later and leave it as
+it is: vectors of the same id may be compared, whatever was learnt about them since.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ FORMAT = "crisis-encoder/1"
 MANIFEST = "manifest.json"
 CALIBRATION = "calibration.json"
 CARD = "README.md"
-_FORMATS = (FORMAT,)
+QUERY_VECTORS = "queries.safetensors"
+ADDED = (CARD, CALIBRATION, QUERY_VECTORS)  # files that say something about the vectors and do not change them
+FORMATS = (FORMAT,)
 
 
 class LanguageFigures(Struct, frozen=True, omit_defaults=True):
@@ -68,7 +71,6 @@ class Bundle(Struct, frozen=True):
 
     path: Path
     manifest: Manifest
-    calibration: bytes | None = None  # calibration.json as it lies there
 
     @property
     def id(self) -> str:
@@ -80,7 +82,7 @@ def content_id(manifest: Manifest) -> str:
     meaning = [
         manifest.format, manifest.backend, manifest.dim, manifest.max_length, manifest.cleaning, manifest.pooling,
         manifest.whitening, sorted(manifest.settings.items()),
-        sorted(item for item in manifest.files.items() if item[0] != CARD),
+        sorted(item for item in manifest.files.items() if item[0] not in ADDED),
     ]  # fmt: skip
     return hashlib.sha256(msgspec.json.encode(meaning)).hexdigest()[:12]
 
@@ -96,8 +98,8 @@ def read_bundle(path: str | Path) -> Bundle:
         format_ = msgspec.json.decode(raw, type=dict).get("format")
     except msgspec.MsgspecError as error:
         raise BundleError(f"{path / MANIFEST} is not JSON ({error}): truncated? copy the bundle again") from None
-    if format_ not in _FORMATS:
-        raise BundleError(f"{path} has format {format_!r}, this version reads {', '.join(_FORMATS)}: upgrade, or re-publish")
+    if format_ not in FORMATS:
+        raise BundleError(f"{path} has format {format_!r}, this version reads {', '.join(FORMATS)}: upgrade, or re-publish")
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)
     except msgspec.MsgspecError as error:
@@ -114,15 +116,17 @@ def read_bundle(path: str | Path) -> Bundle:
         raise BundleError(f"{path} lists no files: nothing vouches for its weights")
     if manifest.id != content_id(manifest):
         raise BundleError(f"{path} calls itself {manifest.id}, its content is {content_id(manifest)}: it was edited by hand")
-    calibration = path / CALIBRATION
-    return Bundle(path, manifest, calibration.read_bytes() if calibration.exists() else None)
+    if unlisted := [name for name in ADDED if name not in manifest.files and (path / name).exists()]:
+        raise BundleError(f"{path} holds {', '.join(unlisted)}, which {MANIFEST} does not list: nobody vouches for it; "
+                          "take it out, or put it in with models.bundle.add_file")  # fmt: skip
+    return Bundle(path, manifest)
 
 
-def write_bundle(path: str | Path, manifest: Manifest, files: dict[str, bytes], calibration: bytes | None = None) -> Manifest:
+def write_bundle(path: str | Path, manifest: Manifest, files: dict[str, bytes]) -> Manifest:
     """Write a bundle beside `path`, verify it, then put it in place; returns the manifest with id and hashes.
 
-    A reader finds the old bundle or the new one. An old bundle's calibration goes with it: thresholds belong to the
-    encoder they were measured on.
+    A reader finds the old bundle or the new one. What the old one held and `files` does not is gone: thresholds and
+    query vectors belong to the encoder they were measured on.
     """
     path = Path(path)
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
@@ -134,8 +138,6 @@ def write_bundle(path: str | Path, manifest: Manifest, files: dict[str, bytes], 
         for name, content in files.items():
             (temporary / name).write_bytes(content)
         (temporary / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
-        if calibration is not None:
-            (temporary / CALIBRATION).write_bytes(calibration)
         temporary.chmod(0o755)
         read_bundle(temporary)
         if path.exists():
@@ -148,6 +150,19 @@ def write_bundle(path: str | Path, manifest: Manifest, files: dict[str, bytes], 
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return manifest
+
+
+def add_file(path: str | Path, name: str, content: bytes) -> Manifest:
+    """Put one of the ADDED files into the bundle at `path`, or replace it there; its id stays. Raises BundleError."""
+    bundle = read_bundle(path)
+    if name not in ADDED:
+        raise BundleError(f"{name} cannot be added to {path}: only {', '.join(ADDED)} leave an encoder what it is")
+    return write_bundle(path, bundle.manifest, {**contents(bundle), name: content})
+
+
+def contents(bundle: Bundle) -> dict[str, bytes]:
+    """Every file the manifest lists."""
+    return {name: (bundle.path / name).read_bytes() for name in bundle.manifest.files}
 
 
 def _sha256(path: Path) -> str | None:

@@ -1,13 +1,14 @@
 """Registries of encoder versions: a local directory or any fsspec URL, such as s3://bucket/encoders.
 
     <registry>/<version>/model.safetensors, tokenizer.json, …   the bundle's files
-    <registry>/<version>/calibration.json                       thresholds, if it has any
     <registry>/<version>/manifest.json                          written last: without it the version is not there
+    <registry>/current.json                                     the version people last chose, for the gates
 
-`<version>` is the bundle's content id, and with a calibration `<content id>-<12 hex of its sha256>`. So every object but
-the manifest is fixed by its name: two publishers of one version write the same bytes, publishers of different versions
-never touch the same object, and a publisher that dies half-way leaves nothing that `list` or `fetch` would take. The
-same encoder with new thresholds is a new version whose vectors may be compared with the old one's.
+`<version>` is the bundle's content id, followed by 12 hex digits over the files added to it (thresholds, query vectors,
+card) where there are any. So every object but the manifest is fixed by its name: two publishers of one version write
+the same bytes, publishers of different versions never touch the same object, and a publisher that dies half-way leaves
+nothing that `list` or `fetch` would take. The same encoder with new thresholds is a new version whose vectors may be
+compared with the old one's.
 
 Object stores show an object once it is whole; elsewhere files are written under a temporary name and moved.
 S3 (extra [s3]) reads the usual AWS_* variables, AWS_ENDPOINT_URL among them.
@@ -29,18 +30,21 @@ import fsspec
 import msgspec
 from msgspec import Struct
 
-from models.bundle import CALIBRATION, MANIFEST, Bundle, Manifest, read_bundle
+from models.bundle import ADDED, FORMATS, MANIFEST, Bundle, Manifest, read_bundle
 from models.errors import BundleError, ConfigError, CrisisError, EncoderError, ServiceError
 
 OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "az", "adl", "oss", "oci"}
+OWN = "own"  # in place of a version: the encoder of the worker's own settings (bundled, or encoder.ref)
+CURRENT = "current.json"
 _VERSION = re.compile(r"[0-9a-f]{12}(?:-[0-9a-f]{12})?")
 
 
 def version_of(bundle: Bundle) -> str:
     """The name a bundle is published under."""
-    if bundle.calibration is None:
+    added = sorted((name, hash_) for name, hash_ in bundle.manifest.files.items() if name in ADDED)
+    if not added:
         return bundle.id
-    return f"{bundle.id}-{hashlib.sha256(bundle.calibration).hexdigest()[:12]}"
+    return f"{bundle.id}-{hashlib.sha256(msgspec.json.encode(added)).hexdigest()[:12]}"
 
 
 def encoder_of(version: str) -> str:
@@ -105,7 +109,7 @@ class Registry:
         version = version_of(read)
         if self._is_whole(version):
             return version
-        names = [*read.manifest.files, *([CALIBRATION] if read.calibration is not None else [])]
+        names = list(read.manifest.files)
         with self._telling(f"publish {version}"):
             self._fs.makedirs(self._path(version), exist_ok=True)
             for name in names:
@@ -145,13 +149,31 @@ class Registry:
             shutil.rmtree(temporary, ignore_errors=True)
         return target
 
+    def choose(self, version: str) -> None:
+        """Note the version people made current: what the gates hold the next one against. Raises ServiceError."""
+        with self._telling(f"note {version} as current"), TemporaryDirectory() as scratch:
+            self._fs.makedirs(self._root, exist_ok=True)
+            (Path(scratch) / CURRENT).write_bytes(msgspec.json.encode({"version": version}))
+            self._put(Path(scratch) / CURRENT, CURRENT)
+
+    def chosen(self) -> str | None:
+        """What `choose` noted last; None if nothing was. Raises ServiceError."""
+        with self._telling("read which version is current"):
+            try:
+                return msgspec.json.decode(self._fs.cat_file(self._path(CURRENT)), type=dict[str, str])["version"]
+            except FileNotFoundError:
+                return None
+
     def _entry(self, version: str) -> Entry:
         path = self._path(version, MANIFEST)
         published_at = self._fs.modified(path).timestamp()
         try:
-            return Entry(version, published_at, msgspec.json.decode(self._fs.cat_file(path), type=Manifest))
+            manifest = msgspec.json.decode(self._fs.cat_file(path), type=Manifest)
         except msgspec.MsgspecError as error:
             return Entry(version, published_at, problem=f"{MANIFEST}: {error}")
+        if manifest.format not in FORMATS:
+            return Entry(version, published_at, problem=f"format {manifest.format!r}: this version cannot read it")
+        return Entry(version, published_at, manifest)
 
     def _is_whole(self, version: str) -> bool:
         with TemporaryDirectory() as scratch, contextlib.suppress(EncoderError):
@@ -166,19 +188,17 @@ class Registry:
                 (into / MANIFEST).write_bytes(self._fs.cat_file(self._path(version, MANIFEST)))
             except FileNotFoundError:
                 raise EncoderError(f"no version {version} in {self.url}: `crisis encoder list` shows what is") from None
-            names = list(_files_of(into / MANIFEST, version))
-            if "-" in version:
-                names.append(CALIBRATION)
-            for name in names:
+            for name in _files_of(into / MANIFEST, version):
                 with contextlib.suppress(FileNotFoundError):  # told by the verification, which names the file
                     self._fs.get_file(self._path(version, name), str(into / name))
 
-    def _put(self, local: Path, version: str, name: str) -> None:
-        final = self._path(version, name)
+    def _put(self, local: Path, *parts: str) -> None:
+        *folders, name = parts
+        final = self._path(*parts)
         if self._atomic:
             self._fs.put_file(str(local), final)
             return
-        temporary = self._path(version, f".{name}.{uuid.uuid4().hex}")
+        temporary = self._path(*folders, f".{name}.{uuid.uuid4().hex}")
         try:
             self._fs.put_file(str(local), temporary)
             self._fs.mv(temporary, final)
@@ -210,7 +230,7 @@ def _files_of(manifest: Path, version: str) -> dict[str, str]:
         files = msgspec.json.decode(manifest.read_bytes(), type=Manifest).files
     except msgspec.MsgspecError as error:
         raise BundleError(f"{version}: {MANIFEST} is not one this version reads: {error}") from None
-    if wrong := [name for name in files if Path(name).name != name or name in (MANIFEST, CALIBRATION)]:
+    if wrong := [name for name in files if Path(name).name != name or name == MANIFEST]:
         raise BundleError(f"{version} names files it may not: {', '.join(map(repr, wrong))}")
     return files
 
@@ -219,7 +239,7 @@ def _verified(path: Path, version: str) -> Path:
     """`path`, if it holds exactly this version. Raises BundleError otherwise."""
     found = version_of(read_bundle(path))
     if found != version:
-        raise BundleError(f"{path} holds {found}, not {version}: its files or its calibration were changed")
+        raise BundleError(f"{path} holds {found}, not {version}: its files were changed")
     return path
 
 

@@ -18,14 +18,13 @@ import numpy as np
 from models.clustering import Clusterer
 from models.encoder import Encoder
 from models.records import MatchedFrame
+from models.standing import Known, Remembering
 from streams import metrics
 from streams.versions import restate
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 256  # texts read between two turns of the stream in the encoder's thread: about 10 ms
-
-Texts = dict[str, np.ndarray]  # text → its vector
 
 
 class Home:
@@ -34,7 +33,7 @@ class Home:
     def __init__(self, compute: Callable[..., Awaitable[Any]]) -> None:
         self._compute = compute
         self._encoder: Encoder
-        self._reading: tuple[Encoder, asyncio.Task[Texts]] | None = None
+        self._reading: tuple[Encoder, asyncio.Task[Known]] | None = None
 
     def settle(self, encoder: Encoder) -> None:
         """The clusters were just made or restored with this encoder."""
@@ -62,8 +61,8 @@ class Home:
         log.info("clusters moved from encoder %s to %s", self._encoder.version, current.version)
         self.settle(current)
 
-    async def _read(self, texts: list[str], encoder: Encoder) -> Texts:
-        known: Texts = {}
+    async def _read(self, texts: list[str], encoder: Encoder) -> Known:
+        known: dict[str, np.ndarray] = {}
         for start in range(0, len(texts), AT_ONCE):
             some = texts[start : start + AT_ONCE]
             known.update(zip(some, await self._compute("encode", encoder.encode, some), strict=True))
@@ -75,12 +74,6 @@ def sample_texts(clusterer: Clusterer) -> list[str]:
     return list({member.text: None for cluster in clusterer.live() for member in cluster.examples})
 
 
-def rebase(clusterer: Clusterer, encoder: Encoder, known: Texts) -> None:
+def rebase(clusterer: Clusterer, encoder: Encoder, known: Known) -> None:
     """Move the clusters to another encoder; only texts not read before are encoded here. Blocking."""
-
-    def encode(texts: list[str]) -> np.ndarray:
-        unread = list({text: None for text in texts if text not in known})
-        fresh = dict(zip(unread, encoder.encode(unread), strict=True)) if unread else {}
-        return np.stack([known[text] if text in known else fresh[text] for text in texts])
-
-    clusterer.rebase(encoder.version, encoder.dim, encode)
+    clusterer.rebase(encoder.version, encoder.dim, Remembering(encoder, known).encode)

@@ -23,6 +23,7 @@ from kafka import TopicPartition as SyncTopicPartition
 from msgspec import Struct
 
 from models.errors import ConfigError, EncoderError
+from models.registry import OWN
 from streams.canary import Bands
 from streams.config import Settings
 from streams.kafka import client_options, read_to_end
@@ -31,7 +32,6 @@ log = logging.getLogger(__name__)
 
 KEY = b"release"
 KEPT = 10  # versions one can roll back to
-OWN = "own"  # in place of a version: the encoder of the worker's own settings (bundled, or encoder.ref)
 
 
 class Staged(Struct, frozen=True):

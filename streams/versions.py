@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from models.bundle import CALIBRATION, MANIFEST, read_bundle
+from models.bundle import CALIBRATION, MANIFEST, QUERY_VECTORS, read_bundle
 from models.calibration import Calibration, read_calibration
 from models.encoder import BUNDLED, Encoder, load_encoder
 from models.errors import ConfigError, CrisisError, EncoderError
@@ -19,6 +19,7 @@ from models.probes import check_probes
 from models.queries import Query, background_texts
 from models.records import EmbeddedFrame, Frame, MatchedFrame
 from models.registry import Registry, version_cache
+from models.standing import Known, Remembering, read_vectors
 from streams import stages
 from streams.config import Settings
 from streams.releases import OWN
@@ -33,6 +34,7 @@ class Loaded:
     name: str  # in the registry, or OWN
     encoder: Encoder
     calibration: Calibration | None = None
+    known: Known = field(default_factory=dict, repr=False)  # vectors that came with it: the queries need not be encoded
 
 
 @dataclass(frozen=True)
@@ -96,13 +98,15 @@ def load_version(settings: Settings, name: str, cache: Path | None = None) -> Lo
         raise
     except Exception as error:  # a bundle from outside fails as its libraries like; the worker keeps what it has
         raise EncoderError(f"version {name} cannot be used: {type(error).__name__}: {error}") from error
-    return Loaded(name, encoder, read_calibration(path / CALIBRATION, encoder.version))
+    calibration = read_calibration(path / CALIBRATION, encoder.version)
+    return Loaded(name, encoder, calibration, read_vectors(path / QUERY_VECTORS, encoder))
 
 
 def make_ready(settings: Settings, loaded: Loaded, queries: Sequence[Query]) -> Ready:
-    """Embed the queries with a version. Blocking."""
-    matcher = Matcher(settings.match, queries, loaded.encoder, background_texts(), loaded.calibration)
-    return Ready(loaded.name, loaded.encoder, loaded.calibration, matcher)
+    """Embed the queries with a version, as far as their vectors did not come with it. Blocking."""
+    encoder = Remembering(loaded.encoder, loaded.known)
+    matcher = Matcher(settings.match, queries, encoder, background_texts(), loaded.calibration)
+    return Ready(loaded.name, loaded.encoder, loaded.calibration, loaded.known, matcher)
 
 
 def restate(frame: F, encoder: Encoder) -> F:

@@ -25,7 +25,7 @@ from msgspec import Struct
 from rich.progress import track
 from sklearn.isotonic import IsotonicRegression
 
-from models.bundle import CALIBRATION
+from models.bundle import CALIBRATION, add_file
 from models.calibration import Calibration, Fallback, QueryCalibration, material_hash
 from models.directions import Moments, moments, solve
 from models.encoder import BUNDLED, Encoder, load_encoder
@@ -422,7 +422,11 @@ def main(config: Config) -> Calibration:
     demo = Path(__file__).resolve().parents[1] / "streams" / "data" / "demo.jsonl"
     if demo.exists():
         metrics["demo"] = on_demo(matcher, encoder, demo)
-    write_atomically(Path(config.out) if config.out else path / CALIBRATION, msgspec.json.encode(calibration) + b"\n")
+    content = msgspec.json.encode(calibration) + b"\n"
+    if config.out:
+        write_atomically(Path(config.out), content)
+    else:
+        add_file(path, CALIBRATION, content)
     show(metrics)
     if config.result:
         write_result(Path(config.result), config, digest, config.seed, {"encoder": encoder.version, **metrics})

@@ -2,6 +2,7 @@
 
 python -m training.publish laptop                       # CRISIS_CACHE/distill-static → models/data/encoder
 python -m training.publish laptop run=DIR out=DIR
+python -m training.publish BUNDLE registry=DIR-or-URL   # gates a finished bundle and publishes it: training/release.py
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from models.encoder import BUNDLED, load_encoder
 from models.errors import BundleError
 from models.static import features
 from models.text import Cleaning
+from training import release
 from training.data import LEFT_OUT, SOURCES, data_dir, training_pairs, unique_texts
 from training.evaluate.__main__ import measure, show
 from training.jobs import cache_dir, code_version, machine, read_config, write_result
@@ -187,4 +189,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 if __name__ == "__main__":
-    main(read_config(PRESETS, sys.argv[1:]))
+    if sys.argv[1:] and sys.argv[1] not in PRESETS:
+        release.command(sys.argv[1:])
+    else:
+        main(read_config(PRESETS, sys.argv[1:]))

@@ -1,17 +1,20 @@
-"""Gate a bundle against the current version, then publish it to a registry.
+"""Gate a bundle against the current version, then publish it to a registry: what `python -m training.publish BUNDLE` does.
 
-    python -m training.release BUNDLE registry=DIR-or-URL                       # against the bundled encoder
-    python -m training.release BUNDLE registry=s3://bucket/encoders current=3f2a91bc04de
-    python -m training.release BUNDLE registry=… force_reason="fixes Tamil, Telugu follows next week"
+    export CRISIS_ENCODER__REGISTRY=s3://bucket/encoders                       # or registry=DIR-or-URL each time
+    python -m training.publish BUNDLE                                          # against what is current
+    python -m training.publish BUNDLE current=3f2a91bc04de                     # against another version, or a directory
+    python -m training.publish BUNDLE --force "fixes Tamil, Telugu follows next week"
 
-A regression beyond its tolerance (training/gates.py) in any served language blocks, naming language, metric and figures.
-`force_reason` publishes all the same and keeps the reason, with the regressions, in the manifest. Afterwards:
-`crisis encoder diff OLD NEW`, `crisis encoder stage NEW --canary 0.25`, `crisis encoder use NEW`.
+A regression beyond its tolerance (training/gates.py) in any served language blocks, naming language, metric and figures;
+so does a manifest that does not tell what the version was made of. `--force` publishes all the same and keeps the reason,
+with the regressions, in the manifest. Afterwards: `crisis encoder diff OLD NEW`, `crisis encoder stage NEW --canary 0.25`,
+`crisis encoder use NEW`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -23,16 +26,19 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from models.bundle import MANIFEST, Bundle, read_bundle, write_bundle
+from models.bundle import MANIFEST, QUERY_VECTORS, Bundle, Manifest, contents, read_bundle, write_bundle
 from models.encoder import BUNDLED, load_encoder
-from models.errors import BundleError, CrisisError, EncoderError
+from models.errors import BundleError, ConfigError, CrisisError, EncoderError
 from models.probes import check_probes, probe_vectors
 from models.queries import load_queries
-from models.registry import Registry, version_cache
+from models.registry import OWN, Registry, version_cache
+from models.standing import pack_vectors, standing_texts
 from training.data import DataError, data_dir
 from training.evaluate import matching, needs, relatedness, speed
 from training.gates import TOLERANCES, Figures, Verdict, compare, pack_figures
 from training.jobs import code_version, machine, read_config, write_atomically
+
+TOLD = ("languages", "evaluation", "training", "data_hashes", "licence")  # what every published manifest must tell
 
 
 class Refused(CrisisError):
@@ -43,10 +49,11 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the release job."""
 
     bundle: str  # the directory to publish
-    registry: str = ""  # directory or fsspec URL; empty = only measure and compare
-    current: str = ""  # version in the registry, or a directory; empty = the bundled encoder; "none" = nothing to compare
+    registry: str = ""  # directory or fsspec URL; default CRISIS_ENCODER__REGISTRY; with neither only measure and compare
+    current: str = ""  # version in the registry, or a directory; default what `crisis encoder use` last made current
+    # there, else the bundled encoder; "none" = nothing to compare
     served: tuple[str, ...] = ()  # languages that count; empty = every one that was measured
-    force_reason: str = ""  # publish in spite of regressions; kept in the manifest
+    force: str = ""  # why to publish in spite of regressions; kept in the manifest
     data: bool = True  # also measure on CRISIS_DATA, where it is there
     out: str = ""  # where the comparison goes as JSON
     seed: int = 1
@@ -71,17 +78,25 @@ def measure(bundle: Bundle, data: bool, seed: int) -> Figures:
     return figures
 
 
+def registry_of(config: Config) -> str:
+    """Where versions are published: the knob, or the setting workers read; empty if neither is there."""
+    return config.registry or os.environ.get("CRISIS_ENCODER__REGISTRY", "")
+
+
 def current_bundle(config: Config) -> Bundle | None:
     """What the candidate is held against."""
     if config.current == "none":
         return None
-    path = Path(config.current) if config.current else BUNDLED
+    url, name = registry_of(config), config.current
+    if not name:
+        name = (Registry(url).chosen() if url else None) or OWN
+    path = BUNDLED if name == OWN else Path(name)
     if (path / MANIFEST).exists():
         return read_bundle(path)
-    if not config.registry:
-        raise EncoderError(f"current={config.current} is no bundle directory, and no registry is named to find it in")
-    registry = Registry(config.registry)
-    return read_bundle(registry.fetch(registry.resolve(config.current), version_cache()))
+    if not url:
+        raise EncoderError(f"current={name} is no bundle directory, and no registry is named to find it in")
+    registry = Registry(url)
+    return read_bundle(registry.fetch(registry.resolve(name), version_cache()))
 
 
 def main(config: Config) -> str:
@@ -94,35 +109,44 @@ def main(config: Config) -> str:
     if config.out:
         report = {"current": before, "candidate": figures, "verdict": msgspec.to_builtins(verdict)}
         write_atomically(Path(config.out), json.dumps(report, indent=1, ensure_ascii=False).encode() + b"\n")
-    if verdict.regressions and not config.force_reason.strip():
-        listed = "\n  ".join(map(str, verdict.regressions))
-        raise Refused(f"{candidate.id} is refused, {len(verdict.regressions)} figures are worse than allowed:\n  {listed}\n"
-                      'mend it, or publish with force_reason="why"')  # fmt: skip
-    if not config.registry:
+    wrong = [*untold(candidate.manifest), *map(str, verdict.regressions)]
+    if wrong and not config.force.strip():
+        listed = "\n  ".join(wrong)
+        raise Refused(f"{candidate.id} is refused, {len(wrong)} figures are worse than allowed or missing:\n  {listed}\n"
+                      'mend it, or publish with --force "why"')  # fmt: skip
+    if not (url := registry_of(config)):
+        print("not published: name a registry with registry=DIR-or-URL or CRISIS_ENCODER__REGISTRY")
         return candidate.id
+    gates = {
+        "against": current.id if current else None, "compared": verdict.compared, "left_out": len(verdict.left_out),
+        "regressions": wrong, "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "figures": {metric: {where: round(f, 4) for where, f in found.items()} for metric, found in figures.items()},
+        "code_version": code_version(), "machine": machine(),
+    }  # fmt: skip
+    forced = {"forced": config.force.strip()} if wrong else {}
     with TemporaryDirectory() as scratch:
-        signed = _with_verdict(candidate, Path(scratch) / "bundle", verdict, current, config)
-        version = Registry(config.registry).publish(signed)
-    print(f"published {version} to {config.registry}")
+        version = Registry(url).publish(signed(candidate, Path(scratch) / "bundle", {"gates": gates, **forced}, current))
+    print(f"published {version} to {url}")
     return version
 
 
-def _with_verdict(bundle: Bundle, path: Path, verdict: Verdict, current: Bundle | None, config: Config) -> Path:
-    """A copy of the bundle whose manifest tells how it passed, and the probe vectors workers check themselves by."""
-    evaluation = dict(bundle.manifest.evaluation)
-    evaluation["probes"] = probe_vectors(load_encoder(bundle.path))
-    evaluation["gates"] = {
-        "against": current.id if current else None, "compared": verdict.compared, "left_out": len(verdict.left_out),
-        "regressions": [str(r) for r in verdict.regressions], "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "code_version": code_version(), "machine": machine(),
-    }  # fmt: skip
-    if verdict.regressions:
-        evaluation["forced"] = config.force_reason.strip()
+def untold(manifest: Manifest) -> list[str]:
+    """What the manifest should tell and does not, one line each."""
+    return [f"manifest: {field} is empty" for field in TOLD if not getattr(manifest, field)]
+
+
+def signed(bundle: Bundle, path: Path, verdict: dict, current: Bundle | None) -> Path:
+    """A copy of the bundle at `path` whose manifest tells how it passed, with what workers need to take it over.
+
+    That is probe vectors, by which they check themselves, and the vectors of the standing texts.
+    """
+    encoder = load_encoder(bundle.path)
+    evaluation = {**bundle.manifest.evaluation, "probes": probe_vectors(encoder), **verdict}
     manifest = msgspec.structs.replace(
         bundle.manifest, evaluation=evaluation, parent=bundle.manifest.parent or (current.id if current else None)
     )
-    contents = {name: (bundle.path / name).read_bytes() for name in bundle.manifest.files}
-    if write_bundle(path, manifest, contents, bundle.calibration).id != bundle.id:
+    files_ = {**contents(bundle), QUERY_VECTORS: pack_vectors(encoder, standing_texts())}
+    if write_bundle(path, manifest, files_).id != bundle.id:
         raise BundleError(f"{bundle.path}: its id changed while it was signed; was a file edited meanwhile?")
     return path
 
@@ -142,14 +166,22 @@ def show(verdict: Verdict, before: Figures, after: Figures, current: str, candid
 
 
 def read_arguments(argv: Sequence[str]) -> Config:
-    """`BUNDLE key=value …` as a config."""
-    if not argv or "=" in argv[0]:
-        raise EncoderError("name the bundle to publish: python -m training.release BUNDLE registry=…")
-    return read_config({argv[0]: Config(bundle=argv[0])}, argv)
+    """`BUNDLE key=value … --force "why"` as a config. Raises ConfigError."""
+    words = list(argv)
+    if not words or "=" in words[0] or words[0].startswith("-"):
+        raise ConfigError("name the bundle to publish: python -m training.publish BUNDLE registry=…")
+    if "--force" in words:
+        at = words.index("--force")
+        reason = "".join(words[at + 1 : at + 2])
+        if not reason.strip() or reason.partition("=")[0] in Config.__struct_fields__:
+            raise ConfigError('--force needs a reason, which is kept in the manifest: --force "why"')
+        words[at : at + 2] = [f"force={reason}"]
+    return read_config({words[0]: Config(bundle=words[0])}, words)
 
 
-if __name__ == "__main__":
+def command(argv: Sequence[str]) -> None:
+    """Run from a command line: an error is one message and exit code 1."""
     try:
-        main(read_arguments(sys.argv[1:]))
+        main(read_arguments(argv))
     except CrisisError as error:
         sys.exit(str(error))

@@ -36,7 +36,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="JSON instead of a t
 def encoder() -> None:
     """List, compare, stage, use and roll back encoder versions.
 
-    Versions come from the registry (CRISIS_ENCODER__REGISTRY), published by `python -m training.release`. Running
+    Versions come from the registry (CRISIS_ENCODER__REGISTRY), published by `python -m training.publish`. Running
     workers take a version over by themselves, without a restart. A version may be named by its first letters; `own`
     is the encoder of the settings (the bundled one, or encoder.ref).
     """
@@ -156,9 +156,17 @@ def info(settings: Settings, version: str, as_json: bool) -> None:
     for field in ("backend", "dim", "max_length", "pooling", "whitening", "parent", "licence"):
         table.add_row(field, escape(str(getattr(manifest, field))))
     table.add_row("cleaning", escape(str(msgspec.to_builtins(manifest.cleaning))))
-    for gate in ("gates", "forced"):
-        if gate in manifest.evaluation:
-            table.add_row(gate, escape(str(manifest.evaluation[gate])))
+    table.add_row("made by", escape(str(manifest.training.get("job", "–"))))
+    for source, digest in manifest.data_hashes.items():
+        table.add_row(f"data, {source}", digest[:16])
+    for file, digest in manifest.files.items():
+        table.add_row(file, f"sha256 {digest[:16]}")
+    gates = manifest.evaluation.get("gates", {})
+    if gates:
+        table.add_row("gates", f"{gates['compared']} figures against {gates['against'] or 'nothing'}, "
+                               f"{len(gates['regressions'])} worse than allowed ({gates['at']})")  # fmt: skip
+    if "forced" in manifest.evaluation:
+        table.add_row("[red]forced", escape(f"{manifest.evaluation['forced']!r} in spite of " + "; ".join(gates["regressions"])))
     out.print(table)
     out.print(_languages(manifest))
 
@@ -258,14 +266,14 @@ def unstage(settings: Settings) -> None:
 def use(settings: Settings, version: str) -> None:
     """Make a version current: every worker takes it over."""
     name = _checked(settings, version)
-    _change(settings, lambda r: r.use(name, time.time()))
+    _note_current(settings, _change(settings, lambda r: r.use(name, time.time())))
 
 
 @encoder.command()
 @click.pass_obj
 def rollback(settings: Settings) -> None:
     """End a canary; with none, go back to the version that was current before."""
-    _change(settings, lambda r: r.rollback(time.time()))
+    _note_current(settings, _change(settings, lambda r: r.rollback(time.time())))
 
 
 def _checked(settings: Settings, version: str) -> str:
@@ -279,6 +287,17 @@ def _checked(settings: Settings, version: str) -> str:
     return name
 
 
-def _change(settings: Settings, change: Callable[[Release], Release]) -> None:
+def _change(settings: Settings, change: Callable[[Release], Release]) -> Release:
     release = change_release(settings, change)
     click.echo(f"revision {release.revision}: {release.change}")
+    return release
+
+
+def _note_current(settings: Settings, release: Release) -> None:
+    """Tell the registry what is current: `training.publish` holds the next version against it and knows no topic."""
+    if settings.encoder.registry is None:
+        return
+    try:
+        registry_of(settings).choose(release.current)
+    except CrisisError as error:  # workers know already; only the next publisher must be told by hand
+        click.secho(f"{error}; name current={release.current} when you publish the next one", fg="yellow", err=True)

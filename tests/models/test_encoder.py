@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from models.bundle import CALIBRATION, Manifest, read_bundle, write_bundle
+from models.bundle import CALIBRATION, QUERY_VECTORS, Manifest, add_file, contents, read_bundle, write_bundle
 from models.encoder import BUNDLED, load_encoder
 from models.errors import BundleError, EncoderError
 from models.skeleton import GRAMS, LETTERS, skeleton, skeleton_grams
@@ -129,30 +129,44 @@ def test_a_bundle_survives_the_way_to_disk_and_back(tmp_path):
     bundle = read_bundle(tmp_path / "b")
     assert bundle.manifest == written
     assert bundle.id == written.id != ""
-    assert bundle.calibration is None
+    assert contents(bundle) == tiny_files()
 
 
 def test_the_id_follows_the_weights_and_settings_but_not_measures_or_calibration(tmp_path):
     plain = write_bundle(tmp_path / "a", tiny_manifest(), tiny_files())
-    measured = write_bundle(tmp_path / "b", tiny_manifest(evaluation={"x": 1}, licence="MIT"), tiny_files(), b"{}")
+    measured = write_bundle(tmp_path / "b", tiny_manifest(evaluation={"x": 1}, licence="MIT"), tiny_files())
     assert plain.id == measured.id
-    assert read_bundle(tmp_path / "b").calibration == b"{}"
-    carded = write_bundle(tmp_path / "e", tiny_manifest(), {**tiny_files(), "README.md": b"# A card"})
-    assert carded.id == plain.id
+    for name in ("README.md", CALIBRATION, QUERY_VECTORS):
+        assert add_file(tmp_path / "b", name, b"{}").id == plain.id
     other_weights = write_bundle(tmp_path / "c", tiny_manifest(), tiny_files(seed=1))
     other_cleaning = write_bundle(tmp_path / "d", tiny_manifest(cleaning=Cleaning(mention_token="@MENTION")), tiny_files())
     assert len({plain.id, other_weights.id, other_cleaning.id}) == 3
 
 
-def test_a_calibration_may_be_added_later(tiny):
-    (tiny / CALIBRATION).write_bytes(b'{"need.water": 0.4}')
-    assert read_bundle(tiny).calibration == b'{"need.water": 0.4}'
+def test_a_calibration_may_be_added_and_replaced_later_and_nothing_else(tiny):
+    for said in (b'{"need.water": 0.4}', b"{}"):
+        add_file(tiny, CALIBRATION, said)
+        assert contents(read_bundle(tiny))[CALIBRATION] == said
+    with pytest.raises(BundleError, match="model.safetensors cannot be added"):
+        add_file(tiny, "model.safetensors", b"")
+
+
+@pytest.mark.parametrize("name", [CALIBRATION, QUERY_VECTORS, "README.md"])
+def test_an_added_file_that_was_changed_or_slipped_in_is_refused(tiny, name):
+    (tiny / name).write_bytes(b"{}")
+    with pytest.raises(BundleError, match=f"{name}, which manifest.json does not list"):
+        read_bundle(tiny)
+    (tiny / name).unlink()
+    add_file(tiny, name, b"{}")
+    (tiny / name).write_bytes(b"{ }")
+    with pytest.raises(BundleError, match=f"{name} was changed"):
+        read_bundle(tiny)
 
 
 def test_replacing_a_bundle_leaves_nothing_behind(tiny):
-    (tiny / CALIBRATION).write_bytes(b"{}")
+    add_file(tiny, CALIBRATION, b"{}")
     write_bundle(tiny, tiny_manifest(), tiny_files(seed=2))
-    assert read_bundle(tiny).calibration is None
+    assert contents(read_bundle(tiny)) == tiny_files(seed=2)
     assert [p.name for p in tiny.parent.iterdir()] == ["tiny"]
 
 

@@ -110,7 +110,16 @@ def test_info_verifies_and_shows_the_manifest(settings, registry):
     done = run(settings, "info", registry["v1"][:6])
     assert f"{registry['v1']}, verified: 2 files" in done.stdout
     assert "CC0-1.0" in done.stdout
+    assert "sha256" in done.stdout
     assert json.loads(run(settings, "info", registry["v2"], "--json").stdout)["parent"] == registry["v1"]
+
+
+def test_info_shows_what_was_forced_and_why(settings, tmp_path):
+    gates = {"compared": 3, "against": None, "regressions": ["en: matching 0.9 → 0.1, allowed 0.87"], "at": "2026-01-01"}
+    tiny_bundle(tmp_path / "forced", seed=4, evaluation={"gates": gates, "forced": "a drill"}, data_hashes={"pairs": "ab" * 32})
+    shown = " ".join(run(settings, "info", Registry(tmp_path / "registry").publish(tmp_path / "forced")).stdout.split())
+    for told in ("a drill", "en: matching 0.9", "3 figures against nothing, 1 worse", "abababababababab"):
+        assert told in shown
 
 
 @pytest.mark.parametrize(("span", "expected"), [("90s", 90), ("15m", 900), ("6h", 21_600), ("1.5d", 129_600)])
@@ -123,6 +132,7 @@ def test_a_release_from_stage_to_rollback(settings, registry, broker, tmp_path):
     make_topics(settings)
     v1, v2 = registry["v1"], registry["v2"]
     assert "revision 1: use" in run(settings, "use", v1[:8]).output
+    assert Registry(tmp_path / "registry").chosen() == v1
     assert run(settings, "stage", v2, "--canary", "0.5").output.strip() == (
         f"revision 2: stage {v2} (shadow 0.1, canary 0.5)"
     )
@@ -133,7 +143,7 @@ def test_a_release_from_stage_to_rollback(settings, registry, broker, tmp_path):
     assert "current" in shown and "canary" in shown and v1 in shown
     assert f"canary {v2} ended" in run(settings, "rollback").output
     assert f"rollback from {v1} to own" in run(settings, "rollback").output
-    assert read_release(settings).current == OWN
+    assert read_release(settings).current == Registry(tmp_path / "registry").chosen() == OWN
     refused = run(settings, "rollback")
     assert "no version before own" in str(refused.exception)
 

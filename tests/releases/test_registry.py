@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from models.bundle import CALIBRATION, MANIFEST, read_bundle
+from models.bundle import CALIBRATION, CARD, MANIFEST, add_file, read_bundle
 from models.encoder import load_encoder
 from models.errors import BundleError, ConfigError, EncoderError, ServiceError
 from models.registry import Registry, encoder_of, version_of
@@ -29,10 +29,12 @@ def s3():
     server.stop()
 
 
-@pytest.fixture(params=["directory", "s3"])
+@pytest.fixture(params=["directory", "s3", "memory"])
 def registry(request, tmp_path) -> Registry:
     if request.param == "directory":
         return Registry(tmp_path / "registry")
+    if request.param == "memory":  # any fsspec URL
+        return Registry(f"memory://{tmp_path.name}/encoders")
     return Registry(f"s3://encoders/{tmp_path.name}", **request.getfixturevalue("s3"))
 
 
@@ -53,7 +55,7 @@ def test_a_published_version_is_listed_and_fetched_as_it_was(registry, tmp_path)
 def test_new_thresholds_for_the_same_encoder_are_a_new_version_of_it(registry, tmp_path):
     encoder_id = tiny_bundle(tmp_path / "one")
     plain = registry.publish(tmp_path / "one")
-    (tmp_path / "one" / CALIBRATION).write_text('{"encoder_version": "x"}')
+    add_file(tmp_path / "one", CALIBRATION, b'{"encoder_version": "x"}')
     calibrated = registry.publish(tmp_path / "one")
     assert calibrated != plain
     assert encoder_of(calibrated) == encoder_of(plain) == encoder_id
@@ -116,12 +118,12 @@ def test_an_upload_that_arrives_truncated_is_noticed_before_it_becomes_a_version
         (lambda put, cut, v: cut("model.safetensors"), "model.safetensors is missing"),
         (lambda put, cut, v: put(MANIFEST, b'{"format": "crisis-enc'), "manifest.json"),
         (lambda put, cut, v: put(MANIFEST, b'{"format": "crisis-encoder/9"}'), "manifest"),
-        (lambda put, cut, v: put(CALIBRATION, b"{}"), "its calibration were changed"),
+        (lambda put, cut, v: put(CALIBRATION, b"{}"), "calibration.json was changed"),
     ],
 )
 def test_a_damaged_version_is_refused_with_the_reason_and_not_kept(registry, tmp_path, damage, reason):
     tiny_bundle(tmp_path / "one")
-    (tmp_path / "one" / CALIBRATION).write_text('{"encoder_version": "x"}')
+    add_file(tmp_path / "one", CALIBRATION, b'{"encoder_version": "x"}')
     version = registry.publish(tmp_path / "one")
     fs, path = registry._fs, registry._path
     damage(lambda n, b: fs.pipe_file(path(version, n), b), lambda n: fs.rm_file(path(version, n)), version)
@@ -192,6 +194,46 @@ def test_two_publishers_at_once_and_a_reader_never_see_a_broken_version(registry
     assert {entry.version for entry in registry.list()} == ids
     leftovers = [n for v in ids for n in registry._fs.ls(registry._path(v), detail=False) if "/." in str(n)]
     assert not leftovers
+
+
+def test_publishers_of_one_encoder_with_other_cards_and_thresholds_do_not_mix(registry, tmp_path):
+    """The encoder's id is the same; what was added differs, so each is a version of its own, whole whenever it is seen."""
+    versions = {}
+    for n in range(4):
+        tiny_bundle(tmp_path / f"v{n}")
+        add_file(tmp_path / f"v{n}", CARD, b"# measured %d times" % (n % 2))
+        add_file(tmp_path / f"v{n}", CALIBRATION, b'{"encoder_version": "%d"}' % (n // 2))
+        versions[version_of(read_bundle(tmp_path / f"v{n}"))] = tmp_path / f"v{n}"
+    assert len(versions) == 4
+    assert len({encoder_of(v) for v in versions}) == 1
+    writers = [threading.Thread(target=registry.publish, args=(path,)) for path in versions.values()]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    for version, path in versions.items():
+        fetched = registry.fetch(version, tmp_path / "cache")
+        assert (fetched / CARD).read_bytes() == (path / CARD).read_bytes()
+        assert (fetched / CALIBRATION).read_bytes() == (path / CALIBRATION).read_bytes()
+
+
+def test_what_people_made_current_is_noted_and_is_no_version(registry, tmp_path):
+    assert registry.chosen() is None
+    for version in ("0123456789ab", "own"):
+        registry.choose(version)
+        assert registry.chosen() == version
+    assert registry.list() == []
+
+
+def test_a_version_of_a_format_of_the_future_is_listed_as_one_that_cannot_be_read(registry, tmp_path):
+    tiny_bundle(tmp_path / "one")
+    version = registry.publish(tmp_path / "one")
+    raw = (tmp_path / "one" / MANIFEST).read_bytes().replace(b"crisis-encoder/1", b"crisis-encoder/9")
+    registry._fs.pipe_file(registry._path(version, MANIFEST), raw)
+    (entry,) = registry.list()
+    assert (entry.manifest, entry.problem) == (None, "format 'crisis-encoder/9': this version cannot read it")
+    with pytest.raises(BundleError, match="has format 'crisis-encoder/9', this version reads crisis-encoder/1"):
+        registry.fetch(version, tmp_path / "cache")
 
 
 def _publish(url: str, bundle: str, barrier, options: dict) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -275,7 +276,7 @@ class Broken:
 def test_a_canary_that_fails_costs_no_post(readies, how):
     current = readies[1]
     staged = readies[2]
-    staged = type(staged)(staged.name, Broken(staged.encoder, how), None, staged.matcher)
+    staged = replace(staged, encoder=Broken(staged.encoder, how))
     frames = [frame(1), frame(2, texts=TEXTS[2:])]
     embedded, errors = embed_canary(frames, staged, current)
     assert errors == [4, 0]
@@ -292,7 +293,7 @@ def test_the_shadow_counts_what_it_would_alert_beside_the_current_version(readie
     assert (counts["shadow:gained"], counts["shadow:lost"]) == (0, 0)
     assert counts["shadow:both"] == len(alert_pairs(matched))
     assert counts["shadow:encode_us"] > 0
-    broken = type(v2)(v2.name, Broken(v2.encoder, "raises"), None, v2.matcher)
+    broken = replace(v2, encoder=Broken(v2.encoder, "raises"))
     assert score_unseen(matched, broken)["shadow:errors"] == 4
 
 

@@ -1,6 +1,8 @@
 """The gates: what got worse blocks, by name and figure; what did not, passes; what was forced says why."""
 
 import math
+import subprocess
+import sys
 
 import msgspec
 import numpy as np
@@ -9,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save
 
-from models.bundle import read_bundle, write_bundle
+from models.bundle import CALIBRATION, QUERY_VECTORS, contents, read_bundle, write_bundle
 from models.encoder import BUNDLED, load_encoder
 from models.errors import ConfigError, EncoderError
 from models.probes import check_probes
 from models.queries import load_queries
-from models.registry import Registry
+from models.registry import OWN, Registry, encoder_of
+from models.standing import read_vectors, standing_texts
 from training import release
 from training.gates import TOLERANCES, Tolerance, compare, pack_figures
 from training.release import Config, Refused, main, measure, read_arguments
@@ -22,7 +25,7 @@ from training.release import Config, Refused, main, measure, read_arguments
 FIGURES = {"matching": {"en": 0.9, "sw": 0.5}, "noise_matching": {"en": 0.8}, "posts_per_core_s": {"all": 20_000.0}}
 
 
-def changed(path, seed: int | None):
+def changed(path, seed: int | None, **manifest):
     """The bundled encoder, its rows in another order (seed), or turned by a rotation that changes nothing (None)."""
     bundled = read_bundle(BUNDLED)
     tensors = load_file(BUNDLED / "model.safetensors")
@@ -32,8 +35,8 @@ def changed(path, seed: int | None):
     else:
         order = np.random.default_rng(0).permutation(bundled.manifest.dim)
         tensors = tensors | {"rows": np.ascontiguousarray(tensors["rows"][:, order]), "empty": tensors["empty"][order].copy()}
-    files = {n: (BUNDLED / n).read_bytes() for n in bundled.manifest.files} | {"model.safetensors": save(tensors)}
-    write_bundle(path, msgspec.structs.replace(bundled.manifest, parent=bundled.id), files)
+    files = {n: b for n, b in contents(bundled).items() if n != CALIBRATION} | {"model.safetensors": save(tensors)}
+    write_bundle(path, msgspec.structs.replace(bundled.manifest, parent=bundled.id, **manifest), files)
     return path
 
 
@@ -74,6 +77,17 @@ def test_a_regression_names_language_metric_and_figures(change, told):
     assert [str(r) for r in compare(FIGURES, FIGURES | change).regressions] == told
 
 
+@pytest.mark.parametrize("metric", TOLERANCES)
+def test_each_metric_blocks_alone_beyond_its_tolerance_and_not_within(metric):
+    tolerance = TOLERANCES[metric]
+    before = {m: {"sw": 0.8} for m in TOLERANCES}
+    slack = tolerance.worse * (0.8 if tolerance.share else 1.0)
+    for change, told in ((0.9 * slack, 0), (1.1 * slack, 1)):
+        worse = 0.8 - change if tolerance.higher_is_better else 0.8 + change
+        regressions = compare(before, before | {metric: {"sw": worse}}).regressions
+        assert [(r.metric, r.where) for r in regressions] == [(metric, "sw")] * told
+
+
 def test_only_served_languages_block_and_the_others_are_told():
     worse = FIGURES | {"matching": {"en": 0.9, "sw": 0.0, "xx": 0.5}}
     verdict = compare(FIGURES, worse, served=["en"])
@@ -101,10 +115,14 @@ def test_an_equal_version_is_published_with_its_verdict_and_probes(tmp_path, cap
     path = changed(tmp_path / "equal", None)
     version = main(Config(str(path), registry=str(tmp_path / "registry"), data=False))
     manifest = read_bundle(Registry(tmp_path / "registry").fetch(version, tmp_path / "fetched")).manifest
-    assert manifest.id == version == read_bundle(path).id
+    assert manifest.id == encoder_of(version) == read_bundle(path).id
     assert manifest.evaluation["gates"]["regressions"] == []
     assert manifest.evaluation["gates"]["against"] == read_bundle(BUNDLED).id
     assert "forced" not in manifest.evaluation
+    assert set(manifest.evaluation["gates"]["figures"]) <= set(TOLERANCES)
+    stored = read_vectors(tmp_path / "fetched" / version / QUERY_VECTORS, load_encoder(path))
+    assert list(stored) == standing_texts()
+    assert set(manifest.files) == {"README.md", "model.safetensors", "tokenizer.json", QUERY_VECTORS}
     check_probes(load_encoder(path), manifest.evaluation["probes"])
     with pytest.raises(EncoderError):
         check_probes(load_encoder(), manifest.evaluation["probes"])
@@ -118,8 +136,8 @@ def test_a_version_with_shuffled_rows_is_refused_and_if_forced_keeps_the_reason(
         main(Config(str(path), registry=str(registry), data=False))
     assert Registry(registry).list() == []
     with pytest.raises(Refused):
-        main(Config(str(path), registry=str(registry), data=False, force_reason="  "))
-    version = main(Config(str(path), registry=str(registry), data=False, force_reason="a drill"))
+        main(Config(str(path), registry=str(registry), data=False, force="  "))
+    version = main(Config(str(path), registry=str(registry), data=False, force="a drill"))
     manifest = read_bundle(Registry(registry).fetch(version, tmp_path / "fetched")).manifest
     assert manifest.evaluation["forced"] == "a drill"
     assert any("query_matching" in told for told in manifest.evaluation["gates"]["regressions"])
@@ -133,10 +151,51 @@ def test_the_current_version_may_lie_in_the_registry_and_the_first_needs_none(tm
         main(Config(str(BUNDLED), current="abcdef", data=False))
 
 
+def test_by_default_a_version_is_held_against_what_people_made_current(tmp_path, monkeypatch):
+    path, registry = changed(tmp_path / "equal", None), Registry(tmp_path / "registry")
+    monkeypatch.setenv("CRISIS_ENCODER__REGISTRY", registry.url)
+    first = main(Config(str(path), data=False))
+
+    def against(version: str) -> str:
+        return read_bundle(registry.fetch(version, tmp_path / "fetched")).manifest.evaluation["gates"]["against"]
+
+    assert against(first) == read_bundle(BUNDLED).id
+    registry.choose(first)
+    assert against(main(Config(str(BUNDLED), data=False))) == encoder_of(first)
+    registry.choose(OWN)
+    with pytest.raises(Refused):
+        main(Config(str(changed(tmp_path / "bad", 3)), data=False))
+
+
+def test_a_manifest_that_does_not_tell_what_it_was_made_of_is_refused(tmp_path):
+    path = changed(tmp_path / "untold", None, training={}, data_hashes={})
+    with pytest.raises(Refused, match=r"(?s)manifest: training is empty.*manifest: data_hashes is empty"):
+        main(Config(str(path), registry=str(tmp_path / "registry"), data=False))
+
+
 def test_the_command_line_takes_the_bundle_and_knobs_and_refuses_unknown_ones():
-    config = read_arguments(["DIR", "registry=R", "served=en,sw", "force_reason=because we must", "data=false"])
-    assert config == Config("DIR", "R", served=("en", "sw"), force_reason="because we must", data=False)
+    config = read_arguments(["DIR", "registry=R", "served=en,sw", "--force", "because we must", "data=false"])
+    assert config == Config("DIR", "R", served=("en", "sw"), force="because we must", data=False)
     with pytest.raises(ConfigError, match="unknown knob"):
-        read_arguments(["DIR", "force=yes"])
-    with pytest.raises(EncoderError, match="name the bundle"):
-        read_arguments(["registry=R"])
+        read_arguments(["DIR", "faster=yes"])
+    for words in (["registry=R"], ["--force", "x"], []):
+        with pytest.raises(ConfigError, match="name the bundle"):
+            read_arguments(words)
+    for words in (["--force"], ["--force", " "], ["--force", "registry=R"]):
+        with pytest.raises(ConfigError, match="--force needs a reason"):
+            read_arguments(["DIR", *words])
+
+
+def test_the_command_blocks_with_its_exit_code_and_the_figures(tmp_path):
+    """`python -m training.publish BUNDLE`, as people type it."""
+    path, registry = changed(tmp_path / "bad", 3), tmp_path / "registry"
+    words = [sys.executable, "-m", "training.publish", str(path), f"registry={registry}", "data=false"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "worse than allowed" in done.stderr and 'publish with --force "why"' in done.stderr
+    assert not registry.exists()
+    done = subprocess.run([*words, "--force", "a drill"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "published " in done.stdout
+    (entry,) = Registry(registry).list()
+    assert entry.manifest.evaluation["forced"] == "a drill"
