@@ -18,7 +18,7 @@ COMMANDS = {
     "ingest": ("streams.ingest:ingest", "Read posts from a source into posts.raw."),
     "dashboard": ("streams.dashboard:dashboard", "Serve the live page."),
     "alerts": ("streams.outputs:alerts", "Print or follow alerts: text, JSON, GeoJSON, CAP."),
-    "search": ("streams.searcher:search", "Find posts by meaning, in any language."),
+    "search": ("streams.commands.search:search", "Find posts by meaning, in any language."),
     "query": ("streams.commands.query:query", "List, show, add, remove and test the standing queries, live."),
     "encoder": ("streams.commands.encoder:encoder", "List, compare, stage, use and roll back encoder versions, live."),
     "replay": ("streams.commands.replay:replay", "Run the whole pipeline over a file, without a broker."),

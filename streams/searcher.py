@@ -1,8 +1,9 @@
-"""Semantic search over the recent posts: an index in memory, filled from posts.embedded; and `crisis search`.
+"""Semantic search over the recent posts, in the encoder version that is current; lives in the dashboard's process.
 
-The index lives in the dashboard's process. It reads the topic without a consumer group, from the start of the window,
-so a restart rebuilds it and nothing has to be saved. Indexing runs in one thread, searching in another, neither on the
-event loop. What it cannot use (another encoder version, a frame that cannot be read) is counted, not hidden.
+It follows the `encoders` topic as workers do. When another version becomes current, a second shelf is filled with it
+beside the first, which goes on answering and taking in posts; once the new one has caught up it answers instead, and
+the old one is dropped. A version that cannot be loaded changes nothing: it is told, and tried again. Loading, indexing
+and searching each run in a thread, never on the event loop.
 """
 
 from __future__ import annotations
@@ -10,38 +11,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-import click
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from msgspec import Struct
 
-from models.errors import CrisisError, Rejected, ServiceError, VersionMismatch
-from models.records import EmbeddedFrame
+from models.errors import CrisisError, EncoderError, ServiceError
 from streams.config import Settings
 from streams.dashboard.lag import partitions_of
-from streams.frames import decode_frame, unpack_vectors
-from streams.kafka import client_options
-from streams.outputs import Span
+from streams.releases import OWN, Release, follow_release
+from streams.shelf import SearchConfig, Shelf
+from streams.versions import Loaded, load_version
 
 if TYPE_CHECKING:
-    from models.encoder import Encoder
-    from models.search import Found, SearchIndex
+    from models.search import Found
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
-
-class SearchConfig(Struct, frozen=True):
-    """How the index is kept."""
-
-    segment_s: float = 1_800.0  # a segment is dropped whole, so the window is exact to this much
-    max_posts: int = 500_000  # about 0.5 GB at 256 dims; the oldest segment goes first
-    batch_frames: int = 64  # frames indexed in one go: 64 × 200 posts keep the thread busy for tens of milliseconds
+MOST_WAIT_S = 60.0  # between two tries to load a version
 
 
 class SearchStatus(Struct, frozen=True):
@@ -51,191 +40,163 @@ class SearchStatus(Struct, frozen=True):
     posts: int = 0
     skipped: dict[str, int] = {}  # frames by why they were not used
     message: str = ""
+    encoder_version: str = ""  # that answers
+    restated: int = 0  # posts embedded again, because their vectors were of another version
 
 
 class Searcher:
-    """Owns the encoder, the index and the task that fills it. `await start()` returns at once."""
+    """Owns the shelf that answers, and the task that keeps it on the current version. `await start()` returns at once.
 
-    def __init__(self, settings: Settings, config: SearchConfig | None = None, encoder: Encoder | None = None) -> None:
+    load: how a version is loaded; blocking, raises CrisisError.
+    """
+
+    def __init__(
+        self, settings: Settings, config: SearchConfig | None = None,
+        load: Callable[[Settings, str], Loaded] = load_version,
+    ) -> None:  # fmt: skip
         self.settings, self.config = settings, config or SearchConfig()
-        self.encoder = encoder
-        self.index: SearchIndex | None = None
-        self.skipped: dict[str, int] = {}
-        self._newest = float("-inf")  # stream time: created_at of the newest post
-        self._indexing = ThreadPoolExecutor(1, thread_name_prefix="index")
+        self.shelf: Shelf | None = None  # answers
+        self.coming: Shelf | None = None  # of the version that becomes current, while it fills
+        self._load = load
+        self._release = Release()
+        self._wake = asyncio.Event()  # another release was announced
+        self._loading = ThreadPoolExecutor(1, thread_name_prefix="load")
         self._searching = ThreadPoolExecutor(1, thread_name_prefix="search")
-        self._task: asyncio.Task | None = None
+        self._tasks: set[asyncio.Task] = set()
         self._state, self._message = "loading", ""
 
     @property
     def status(self) -> SearchStatus:
         """How far it is."""
-        return SearchStatus(self._state, len(self.index) if self.index is not None else 0, dict(self.skipped), self._message)
+        shelf, coming, state = self.shelf, self.coming, self._state
+        if shelf is None:
+            return SearchStatus(state, message=self._message)
+        if state != "failed":
+            state = "ready" if shelf.caught_up.is_set() else "reading"
+        moving = coming and f"search moves to encoder {coming.encoder.version}: {len(coming.index)} posts so far"
+        return SearchStatus(state, len(shelf.index), dict(shelf.skipped), self._message or shelf.message or moving or "",
+                            shelf.encoder.version, shelf.restated)  # fmt: skip
 
     async def start(self) -> None:
         """Start loading and reading in the background; `status` tells how it goes."""
-        self._task = asyncio.create_task(self._run(), name="searcher")
-        self._task.add_done_callback(self._ended)
+        self._watch(asyncio.create_task(self._run(), name="searcher"))
 
-    def _ended(self, task: asyncio.Task) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._state, self._message = "failed", f"search stopped: {error}"
-            log.critical("search stopped", exc_info=error)
+    def _watch(self, task: asyncio.Task) -> None:
+        def ended(task: asyncio.Task) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                self._state, self._message = "failed", f"search stopped: {error}"
+                log.critical("search stopped", exc_info=error)
+
+        self._tasks.add(task)
+        task.add_done_callback(ended)
 
     async def stop(self) -> None:
         """Stop reading and drop the index."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-        for thread in (self._indexing, self._searching):
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for shelf in (self.shelf, self.coming):
+            if shelf is not None:
+                await shelf.close()
+        for thread in (self._loading, self._searching):
             thread.shutdown(wait=False, cancel_futures=True)
 
     async def search(self, text: str, k: int = 10, lang: str | None = None, last_s: float | None = None) -> list[Found]:
         """The k posts nearest in meaning, best first. `last_s` counts back from the newest post.
 
-        Raises ServiceError while the encoder is loading.
+        Raises ServiceError while no encoder is loaded.
         """
-        if self.index is None:
+        if self.shelf is None:
             raise ServiceError(self._message or "search is still loading its encoder: try again in a few seconds")
-        since = None if last_s is None else self._newest - last_s
-        return await _in(self._searching, self._search, text, k, lang, since)
+        return await asyncio.get_running_loop().run_in_executor(self._searching, self.shelf.search, text, k, lang, last_s)
 
-    def _search(self, text: str, k: int, lang: str | None, since: float | None) -> list[Found]:
-        return self.index.search(self.encoder.encode([text])[0], k, lang=lang, since=since)
-
-    def _load(self) -> None:
-        from models.encoder import load_encoder
-        from models.search import SearchIndex
-
-        if self.encoder is None:
-            self.encoder = load_encoder(self.settings.encoder.ref)
-        self.encoder.encode(["warm-up"])
-        self.index = SearchIndex(
-            dim=self.encoder.dim, encoder_version=self.encoder.version, segment_s=self.config.segment_s,
-            window_s=self.settings.dashboard.search_h * 3600, max_posts=self.config.max_posts,
-        )  # fmt: skip
+    # -- in the background
 
     async def _run(self) -> None:
-        try:
-            await _in(self._indexing, self._load)
-        except CrisisError as error:
-            self._state, self._message = "failed", f"search has no encoder: {error}"
-            log.error("%s", self._message)
-            return
         wait_s = 1.0
         while True:
-            self._state = "reading"
             try:
-                await self._read()
+                while not await partitions_of(self.settings, ["encoders"]):
+                    self._message = f"search waits for the topic {self.settings.topics.name('encoders')}: `crisis topics` makes it"
+                    await asyncio.sleep(2.0)
+                async with follow_release(self.settings, self._announced) as self._release:
+                    self._wake.set()
+                    await self._follow()
             except (KafkaError, OSError) as error:
-                self._message = f"search cannot read {self.settings.topics.name('posts.embedded')}: {error}"
+                self._message = f"search cannot ask {self.settings.broker.bootstrap} which encoder is current: {error}"
                 log.warning("%s; again in %.0f s", self._message, wait_s)
             await asyncio.sleep(wait_s)
-            wait_s = min(30.0, wait_s * 2)
+            wait_s = min(MOST_WAIT_S, wait_s * 2)
 
-    async def _read(self) -> None:
-        """Fill the index until the connection breaks; what it holds already is read over again and replaced."""
-        topic = self.settings.topics.name("posts.embedded")
-        while not (parts := await partitions_of(self.settings, ["posts.embedded"])):
-            self._message = f"search waits for the topic {topic}: `crisis topics` makes it"
-            await asyncio.sleep(2.0)
-        self._message = ""
-        consumer = AIOKafkaConsumer(
-            **client_options(self.settings.broker), group_id=None, enable_auto_commit=False,
-            auto_offset_reset="earliest", max_partition_fetch_bytes=8 * 1024 * 1024,
-        )  # fmt: skip
-        try:
-            await consumer.start()
-            consumer.assign(parts)
-            ends = await self._to_window(consumer, parts)
-            while True:
-                batches = await consumer.getmany(timeout_ms=500, max_records=self.config.batch_frames)
-                values = [r.value for records in batches.values() for r in records]
-                if values:
-                    await _in(self._indexing, self.add, values)
-                if self._state != "ready" and all([await consumer.position(p) >= ends[p] for p in parts]):
-                    self._state, self._message = "ready", ""
-        finally:
-            await consumer.stop()
+    async def _announced(self, release: Release) -> None:
+        before, self._release = self._release, release
+        if release.current != before.current:  # a trial that begins or ends is nothing to us
+            self._wake.set()
 
-    async def _to_window(self, consumer: AIOKafkaConsumer, parts: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """Stand at the start of the window in every partition; returns where the partitions end now."""
-        since = int((time.time() - self.settings.dashboard.search_h * 3600) * 1000)
-        starts = await consumer.offsets_for_times(dict.fromkeys(parts, since))
-        ends = await consumer.end_offsets(parts)
-        for part in parts:
-            consumer.seek(part, starts[part].offset if starts.get(part) else ends[part])
-        return ends
+    async def _follow(self) -> None:
+        wait_s: float | None = None  # until the next try; None: nothing to try before the next release
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._wake.wait()
+                    wait_s = None
+            self._wake.clear()
+            trouble = await self._move(self._release)
+            if self.shelf is None:
+                self._state = "failed"
+            self._message = trouble
+            if trouble:
+                log.error("%s", trouble)
+            wait_s = min(MOST_WAIT_S, 2 * (wait_s or 0.5)) if trouble else None
 
-    def add(self, values: Iterable[bytes | None]) -> None:
-        """Index frames. Blocking: call it in the thread."""
-        for value in values:
+    async def _move(self, release: Release) -> str:
+        """Answer with the release's version; where that cannot be had, with what we have, or else an earlier one.
+
+        Returns what is wrong, or "". Gives up half-way when another release is announced.
+        """
+        failed = []
+        earlier = () if self.shelf else (*reversed(release.earlier), OWN)
+        for name in dict.fromkeys((release.current, *earlier)):
             try:
-                frame = decode_frame(value or b"", EmbeddedFrame)
-                if frame.encoder_version != self.encoder.version:
-                    self._skip("other_encoder_version")
-                    continue
-                vectors = unpack_vectors(frame)
-            except Rejected:
-                self._skip("bad_frame")
-                continue
-            except VersionMismatch:
-                self._skip("bad_vectors")
-                continue
-            if frame.posts:
-                self.index.add(frame.posts, vectors)
-                self._newest = max(self._newest, *(min(p.created_at, p.seen_at) for p in frame.posts))
-            if frame.deletions:
-                self.index.hide(d.id for d in frame.deletions)
+                shelf = await asyncio.get_running_loop().run_in_executor(self._loading, self._make, name)
+                break
+            except CrisisError as error:
+                failed.append(f"cannot load {name}: {error}")
+        else:
+            kept = f"search keeps encoder {self.shelf.encoder.version}" if self.shelf else "search has no encoder"
+            return f"{kept}: {'; '.join(failed)}"
+        if self.shelf is None:
+            self._watch(shelf.start())
+            self.shelf, self._state = shelf, "reading"
+        elif self.shelf.encoder.version != shelf.encoder.version:
+            await self._replace(shelf)
+        else:
+            await shelf.close()
+        return f"search answers with {name}: {'; '.join(failed)}" if failed else ""
 
-    def _skip(self, why: str) -> None:
-        self.skipped[why] = self.skipped.get(why, 0) + 1
+    def _make(self, name: str) -> Shelf:
+        try:
+            encoder = self._load(self.settings, name).encoder
+            encoder.encode(["warm-up"])
+        except CrisisError:
+            raise
+        except Exception as error:  # a version from outside fails as its libraries like; search keeps what it has
+            raise EncoderError(f"{type(error).__name__}: {error}") from error
+        return Shelf(self.settings, self.config, encoder)
 
-
-async def _in(thread: ThreadPoolExecutor, work: Callable[..., T], *args: object) -> T:
-    return await asyncio.get_running_loop().run_in_executor(thread, work, *args)
-
-
-@click.command()
-@click.argument("text")
-@click.option("--lang", help="Only posts in this language, such as ar.")
-@click.option("--last", "last_s", type=Span(), help="Only the last 15m, 6h, 1d … Default: all that is kept.")
-@click.option("-k", default=10, show_default=True, type=click.IntRange(1, 100), help="Posts to show.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--url", help="Where the dashboard runs. Default: as in the settings.")
-@click.pass_obj
-def search(settings: Settings, text: str, lang: str | None, last_s: float | None, k: int, form: str, url: str | None) -> None:
-    """Find recent posts that mean TEXT, written in any language.
-
-    Asks the running dashboard, which keeps the recent posts in memory.
-
-    \b
-    crisis search "people trapped under a roof" --last 6h
-    crisis search "agua potable" --lang ar -k 20 --format json
-    """
-    from streams.dashboard.client import ask_search
-
-    found = ask_search(settings, text, lang=lang, last_s=last_s, k=k, url=url)
-    if form == "json":
-        import msgspec
-
-        from streams.outputs.printable import safe_json
-
-        for one in found:
-            click.echo(safe_json(msgspec.json.encode(one)))
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    from streams.outputs.printable import printable, shorten, web_link
-
-    console = Console(highlight=False, soft_wrap=True)
-    if not found:
-        console.print("No post found in the window that is kept.", style="dim")
-    for one in found:
-        line = Text(f"{one.score:.3f}  ", style="bold")
-        line.append(shorten(printable(one.text), 400))
-        facts = [one.created_at.replace("T", " ")[:19], printable(one.lang), printable(one.source)]
-        facts += [web_link(one.url)] if web_link(one.url) else []
-        console.print(line.append(f"\n       {' · '.join(facts)}", style="dim"))
+    async def _replace(self, shelf: Shelf) -> None:
+        """Fill the new shelf, then let it answer; drop it if another release is announced first."""
+        self.coming, self._message = shelf, ""
+        self._watch(shelf.start())
+        waits = [asyncio.create_task(event.wait()) for event in (shelf.caught_up, self._wake)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        if shelf.caught_up.is_set():
+            log.info("search moved from encoder %s to %s", self.shelf.encoder.version, shelf.encoder.version)
+            self.shelf, shelf = shelf, self.shelf
+        self.coming = None
+        await shelf.close()

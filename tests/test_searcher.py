@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from aiokafka import AIOKafkaProducer
 from click.testing import CliRunner
 
-from models.errors import ServiceError
-from models.records import Deletion, Post
+from models.errors import EncoderError, ServiceError
+from models.records import Deletion, EmbeddedFrame, Origin, Post
+from streams.commands.search import search as command
 from streams.config import Settings, load_settings
 from streams.dashboard.client import base_url
+from streams.frames import encode_frame
 from streams.kafka import make_topics
-from streams.searcher import SearchConfig, Searcher
-from streams.searcher import search as command
+from streams.releases import OWN, Release, change_release
+from streams.searcher import Searcher
+from streams.shelf import SearchConfig, Shelf
+from streams.versions import Loaded
 from tests.dashboard.serving import TinyEncoder, frame, served, settings_for
 from tests.outputs.topics import fresh_prefix
 
@@ -51,11 +58,24 @@ async def until(condition) -> None:
             await asyncio.sleep(0.02)
 
 
+def load_tiny(settings: Settings, name: str) -> Loaded:
+    """The worker's own encoder is tiny-1; other names are versions of their own."""
+    return Loaded(name, TinyEncoder("tiny-1" if name == OWN else name))
+
+
 @pytest.fixture
 async def searcher(settings):
-    made = Searcher(settings, encoder=TinyEncoder())
+    made = Searcher(settings, load=load_tiny)
     yield made
     await made.stop()
+
+
+@pytest.fixture
+async def shelf(settings):
+    """One that is given its frames by hand."""
+    made = Shelf(settings, SearchConfig(), TinyEncoder())
+    yield made
+    await made.close()
 
 
 async def test_posts_sent_before_and_after_the_start_are_found(settings, searcher):
@@ -84,27 +104,38 @@ async def test_results_are_those_of_a_brute_force_search(settings, searcher):
     assert [f.score for f in found] == pytest.approx([scores[i] for i in best], abs=2e-3)
 
 
-async def test_language_and_age_narrow_the_search(searcher):
-    searcher._load()
-    searcher.add([frame(POSTS)])
-    assert [f.post.id for f in await searcher.search("trapped", lang="fr")] == ["toit"]
-    assert {f.post.id for f in await searcher.search("trapped", last_s=3600)} == {"roof", "toit"}
-    assert await searcher.search("trapped", lang="xx") == []
+def test_language_and_age_narrow_the_search(shelf):
+    shelf.add([frame(POSTS)])
+    assert [f.post.id for f in shelf.search("trapped", 10, lang="fr")] == ["toit"]
+    assert {f.post.id for f in shelf.search("trapped", 10, last_s=3600)} == {"roof", "toit"}
+    assert shelf.search("trapped", 10, lang="xx") == []
 
 
-async def test_edited_and_deleted_posts_are_not_found_any_more(searcher):
-    searcher._load()
-    searcher.add([frame(POSTS), frame([post("sun", "a completely different thing")]), frame([], deletions=[Deletion("roof", NOW)])])
-    found = {f.post.id: f.post.text for f in await searcher.search("sunny roof", k=10)}
+def test_edited_and_deleted_posts_are_not_found_any_more(shelf):
+    shelf.add([frame(POSTS), frame([post("sun", "a completely different thing")]), frame([], deletions=[Deletion("roof", NOW)])])
+    found = {f.post.id: f.post.text for f in shelf.search("sunny roof", k=10)}
     assert found == {"toit": POSTS[2].text, "sun": "a completely different thing"}
 
 
-async def test_what_cannot_be_used_is_counted_and_the_rest_is_indexed(searcher):
-    searcher._load()
-    good, other = frame(POSTS[:1]), frame(POSTS[1:2], version="other-9")
-    searcher.add([b"\x00garbage", None, other, good, good[:-3]])
-    assert searcher.status.posts == 1
-    assert searcher.status.skipped == {"bad_frame": 3, "other_encoder_version": 1}
+def test_what_cannot_be_used_is_counted_and_the_rest_is_indexed(shelf):
+    good = frame(POSTS[:1])
+    torn = encode_frame(EmbeddedFrame(Origin(0, 9), POSTS[1:2], encoder_version="tiny-1", dim=64, vectors=b"\x00" * 9))
+    shelf.add([b"\x00garbage", None, torn, good, good[:-3]])
+    assert len(shelf.index) == 1
+    assert shelf.skipped == {"bad_frame": 3, "bad_vectors": 1}
+
+
+def test_posts_of_another_version_are_embedded_again_and_never_compared_as_they_came(shelf):
+    shelf.add([frame(POSTS[:1]), frame(POSTS[1:], version="tiny-2")])
+    scores = TinyEncoder().encode([p.text for p in POSTS]) @ TinyEncoder().encode(["sunny morning"])[0]
+    found = {f.post.id: f.score for f in shelf.search("sunny morning", 10)}
+    assert found == pytest.approx(dict(zip(["roof", "sun", "toit"], scores, strict=True)), abs=2e-3)
+    assert shelf.restated == 2
+
+
+def test_a_deletion_counts_whatever_encoder_the_frame_was_of(shelf):
+    shelf.add([frame(POSTS), frame([], version="tiny-2", deletions=[Deletion("roof", NOW)])])
+    assert {f.post.id for f in shelf.search("roof", 10)} == {"sun", "toit"}
 
 
 async def test_posts_older_than_the_window_are_not_read(embedded_broker):
@@ -114,7 +145,7 @@ async def test_posts_older_than_the_window_are_not_read(embedded_broker):
     make_topics(settings)
     await send(settings, frame(POSTS[:1]), at=NOW - 7200)
     await send(settings, frame(POSTS[1:2]), at=NOW)
-    searcher = Searcher(settings, encoder=TinyEncoder())
+    searcher = Searcher(settings, load=load_tiny)
     await searcher.start()
     await until(lambda: searcher.status.state == "ready")
     assert searcher.status.posts == 1
@@ -137,8 +168,8 @@ async def test_before_the_encoder_is_loaded_search_says_so(settings):
         await Searcher(settings).search("x")
 
 
-async def test_a_missing_encoder_is_a_state_not_a_crash(settings):
-    searcher = Searcher(settings.model_copy(update={"encoder": settings.encoder.model_copy(update={"ref": "/nowhere/at/all"})}))
+async def test_a_missing_encoder_is_a_state_not_a_crash(settings, tmp_path):
+    searcher = Searcher(settings.model_copy(update={"encoder": settings.encoder.model_copy(update={"ref": str(tmp_path)})}))
     await searcher.start()
     await until(lambda: searcher.status.state == "failed")
     assert "encoder" in searcher.status.message
@@ -148,11 +179,134 @@ async def test_a_missing_encoder_is_a_state_not_a_crash(settings):
 
 
 async def test_an_absent_broker_is_said_and_the_process_can_stop():
-    searcher = Searcher(load_settings(broker={"bootstrap": "127.0.0.1:1"}), SearchConfig(), TinyEncoder())
+    searcher = Searcher(load_settings(broker={"bootstrap": "127.0.0.1:1"}), load=load_tiny)
     await searcher.start()
-    await until(lambda: "cannot read posts.embedded" in searcher.status.message)
+    await until(lambda: "cannot ask 127.0.0.1:1" in searcher.status.message)
     async with asyncio.timeout(5):
         await searcher.stop()
+
+
+# -- another encoder version becomes current
+
+
+async def use(settings: Settings, version: str) -> Release:
+    return await asyncio.to_thread(change_release, settings, lambda known: known.use(version, time.time()))
+
+
+async def answers(searcher: Searcher, version: str) -> None:
+    await until(lambda: searcher.status.encoder_version == version)
+
+
+async def test_a_take_over_is_followed_and_posts_from_before_and_after_it_are_ranked_by_the_new_version(settings, searcher):
+    await send(settings, frame(POSTS[:2]))
+    await searcher.start()
+    await until(lambda: searcher.status.posts == 2)
+    await use(settings, "tiny-2")
+    await send(settings, frame(POSTS[2:], version="tiny-2"), partition=1)
+    await answers(searcher, "tiny-2")
+    await until(lambda: searcher.status.posts == 3)
+    encoder = TinyEncoder("tiny-2")
+    scores = encoder.encode([p.text for p in POSTS]) @ encoder.encode(["trapped"])[0]
+    found = {f.post.id: f.score for f in await searcher.search("trapped")}
+    assert found == pytest.approx({p.id: s for p, s in zip(POSTS, scores, strict=True)}, abs=2e-3)
+    assert (searcher.status.state, searcher.status.message, searcher.coming) == ("ready", "", None)
+
+
+async def test_a_dashboard_started_after_a_take_over_begins_with_the_current_version(settings, searcher):
+    await use(settings, "tiny-2")
+    await send(settings, frame(POSTS, version="tiny-2"))
+    await searcher.start()
+    await until(lambda: searcher.status.posts == 3)
+    assert (searcher.status.encoder_version, searcher.status.restated) == ("tiny-2", 0)
+
+
+class Held(TinyEncoder):
+    """Encodes posts only while it may, and notes in which threads."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__(version)
+        self.may, self.threads = threading.Event(), set()
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        self.threads.add(threading.current_thread())
+        assert texts == ["warm-up"] or self.may.wait(20)
+        return super().encode(texts)
+
+
+@pytest.fixture
+async def held(settings):
+    """A searcher that answers with tiny-1 and whose tiny-2 is held up; the posts are of tiny-1."""
+    encoder = Held("tiny-2")
+    made = Searcher(settings, load=lambda s, name: Loaded(name, encoder) if name == "tiny-2" else load_tiny(s, name))
+    await send(settings, frame(POSTS[:2]))
+    await made.start()
+    await until(lambda: made.status.posts == 2)
+    yield made, encoder
+    encoder.may.set()
+    await made.stop()
+
+
+async def test_the_old_version_answers_and_takes_in_posts_until_the_new_one_has_read_all(settings, held):
+    searcher, encoder = held
+    await use(settings, "tiny-2")
+    await until(lambda: "moves to encoder tiny-2" in searcher.status.message)
+    await send(settings, frame(POSTS[2:], version="tiny-2"))
+    await until(lambda: searcher.status.posts == 3)
+    assert {f.post.id for f in await searcher.search("trapped")} == {"roof", "sun", "toit"}
+    assert searcher.status.encoder_version == "tiny-1"
+    encoder.may.set()
+    await answers(searcher, "tiny-2")
+    assert {f.post.id for f in await searcher.search("trapped")} == {"roof", "sun", "toit"}
+    assert encoder.threads and threading.current_thread() not in encoder.threads  # never on the event loop
+
+
+async def test_a_rollback_half_way_drops_the_new_version(settings, held):
+    searcher, encoder = held
+    await use(settings, "tiny-2")
+    await until(lambda: searcher.coming is not None)
+    await asyncio.to_thread(change_release, settings, lambda known: known.rollback(time.time()))
+    await until(lambda: searcher.coming is None)
+    encoder.may.set()
+    assert searcher.status.encoder_version == "tiny-1" and await searcher.search("roof")
+
+
+async def test_a_version_that_cannot_be_loaded_changes_nothing_and_is_tried_again(settings):
+    tries = []
+
+    def late(chosen: Settings, name: str) -> Loaded:
+        tries.append(name)
+        if name == "tiny-2" and tries.count(name) < 2:
+            raise EncoderError("the registry is away")
+        return load_tiny(chosen, name)
+
+    searcher = Searcher(settings, load=late)
+    await send(settings, frame(POSTS))
+    await searcher.start()
+    await until(lambda: searcher.status.state == "ready")
+    await use(settings, "tiny-2")
+    await until(lambda: searcher.status.message == "search keeps encoder tiny-1: cannot load tiny-2: the registry is away")
+    assert searcher.status.state == "ready" and await searcher.search("roof")
+    await answers(searcher, "tiny-2")
+    assert searcher.status.message == ""
+    await searcher.stop()
+
+
+async def test_a_dashboard_that_cannot_load_the_current_version_answers_with_an_earlier_one(settings):
+    def broken(chosen: Settings, name: str) -> Loaded:
+        if name == "tiny-3":
+            raise ValueError("a library fell over")
+        return load_tiny(chosen, name)
+
+    await use(settings, "tiny-2")
+    await use(settings, "tiny-3")
+    await send(settings, frame(POSTS, version="tiny-3"))
+    searcher = Searcher(settings, load=broken)
+    await searcher.start()
+    await until(lambda: searcher.status.posts == 3)
+    assert searcher.status.encoder_version == "tiny-2"
+    assert "cannot load tiny-3: ValueError: a library fell over" in searcher.status.message
+    assert (await searcher.search("sunny", k=1))[0].post.id == "sun"
+    await searcher.stop()
 
 
 def run(url: str, *args: str):

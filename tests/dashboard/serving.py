@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import threading
+import zlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
@@ -17,29 +18,33 @@ from streams.config import Settings, load_settings
 from streams.dashboard.app import create_dashboard
 from streams.frames import encode_frame, pack_vectors
 from streams.searcher import Searcher
+from streams.shelf import Shelf
 from streams.state import LiveView, connect
 
 T = TypeVar("T")
 
 
 class TinyEncoder:
-    """Real but small: texts that share three-letter pieces are near. Deterministic."""
+    """Real but small: texts that share three-letter pieces are near. Deterministic; versions have nothing in common."""
 
-    version, dim, cleaning = "tiny-1", 64, None
+    dim, cleaning = 64, None
+
+    def __init__(self, version: str = "tiny-1") -> None:
+        self.version = version
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         rows = np.zeros((len(texts), self.dim), np.float32)
         for row, text in zip(rows, texts, strict=True):
             padded = f"  {text.casefold()} "
             for start in range(len(padded) - 2):
-                seed = int.from_bytes(padded[start : start + 3].encode()[:8], "little") % 2**32
+                seed = zlib.crc32((self.version + padded[start : start + 3]).encode())
                 row += np.random.default_rng(seed).standard_normal(self.dim)
         return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
 
 def frame(posts: list[Post], offset: int = 0, version: str = "tiny-1", **more: object) -> bytes:
     """A record of posts.embedded."""
-    vectors = pack_vectors(TinyEncoder().encode([p.text for p in posts])) if posts else b""
+    vectors = pack_vectors(TinyEncoder(version).encode([p.text for p in posts])) if posts else b""
     return encode_frame(EmbeddedFrame(Origin(0, offset), posts, encoder_version=version, dim=64, vectors=vectors, **more))
 
 
@@ -47,13 +52,13 @@ class FedSearcher(Searcher):
     """A searcher that is given its frames instead of reading them from Kafka."""
 
     def __init__(self, settings: Settings, frames: list[bytes]) -> None:
-        super().__init__(settings, encoder=TinyEncoder())
+        super().__init__(settings)
         self._frames = frames
 
     async def start(self) -> None:
-        self._load()
-        self.add(self._frames)
-        self._state = "ready"
+        self.shelf = Shelf(self.settings, self.config, TinyEncoder())
+        self.shelf.add(self._frames)
+        self.shelf.caught_up.set()
 
 
 class Served:
