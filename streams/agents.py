@@ -30,7 +30,7 @@ from streams.home import Home
 from streams.outbox import Outbox
 from streams.runtime import Runtime
 from streams.state import LiveView
-from streams.trial import embed_canary
+from streams.trial import embed_canary, timed
 from streams.versions import Ready, Serving, restate
 from streams.watchdog import STALLED
 
@@ -166,13 +166,13 @@ class Embed(_Stage):
         serving = self.runtime.serving
         canary = [f for f in frames if serving.for_partition(f.origin.partition) is serving.canary]
         rest = [f for f in frames if serving.for_partition(f.origin.partition) is not serving.canary]
-        started = time.perf_counter()
-        embedded, poison = await self.runtime.compute("encode", embed_frames, rest, serving.current.encoder)
-        await self._count_trial(serving, serving.current, embedded, [0] * len(embedded), time.perf_counter() - started)
+        (embedded, poison), took_s = await self.runtime.compute("encode", timed, embed_frames, rest, serving.current.encoder)
+        await self._count_trial(serving, serving.current, embedded, [0] * len(embedded), took_s)
         if serving.canary is not None and canary:
-            started = time.perf_counter()
-            tried, errors = await self.runtime.compute("encode", embed_canary, canary, serving.canary, serving.current)
-            await self._count_trial(serving, serving.canary, tried, errors, time.perf_counter() - started)
+            (tried, errors), took_s = await self.runtime.compute(
+                "encode", timed, embed_canary, canary, serving.canary, serving.current
+            )
+            await self._count_trial(serving, serving.canary, tried, errors, took_s)
             embedded += tried
         for origin, post, error in poison:
             await self._refuse(origin, "stage_error", error, msgspec.msgpack.encode(post), 0)

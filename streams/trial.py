@@ -14,8 +14,10 @@ import asyncio
 import logging
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
+from typing import TypeVar
 
 import numpy as np
 from kafka.errors import KafkaError
@@ -33,6 +35,7 @@ from streams.takeover import Takeover
 from streams.versions import Ready, Serving, restate
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 KEPT_S = 14 * 86_400  # a trial's counters are looked at after it ended, too
 LOOK_S = 1.0
@@ -54,6 +57,12 @@ def by_language(arm: str, frame: MatchedFrame) -> Counter[str]:
     counts = Counter(f"{arm}:posts:{p.lang}" for p in frame.posts)
     counts.update(f"{arm}:alerts:{p.lang}" for p in frame.posts if p.id in alerted)
     return counts
+
+
+def timed(work: Callable[..., T], *args: object) -> tuple[T, float]:
+    """What the work returned, and the seconds it took. To be called in the thread: waiting for it is no version's fault."""
+    started = time.perf_counter()
+    return work(*args), time.perf_counter() - started
 
 
 def embed_canary(frames: list[Frame], staged: Ready, current: Ready) -> tuple[list[EmbeddedFrame], list[int]]:
