@@ -239,7 +239,10 @@ export function figures(stats, history) {
   say($("workers-up"), `${up}`);
   const versions = [...new Set(stats.workers.filter((w) => w.state === "ready").map((w) => w.encoder_version))].join(", ");
   $("workers-say").title = versions && `encoder ${versions}`;
-  say($("workers-on"), versions && `encoder ${versions}`);
+  const troubled = stats.workers.filter((w) => w.state === "ready" && w.message);
+  $("workers-on").classList.toggle("trouble", troubled.length > 0);
+  $("workers-on").title = troubled.map((w) => `${w.name} ${w.message}`).join("\n");
+  say($("workers-on"), troubled.length ? `${plural(troubled.length, "worker cannot", "workers cannot")} load an encoder version` : versions && `encoder ${versions}`);
   say($("workers-say"), up === stats.workers.length ? (up ? "ready" : "none has reported") : `of ${stats.workers.length} ready`);
 }
 
