@@ -16,8 +16,8 @@ import redis
 from hypothesis import settings
 
 from models.errors import ServiceError
-from streams.embedded import EmbeddedBroker, run_broker_in_thread
 from streams.embedded.redis import EmbeddedRedis, find_redis_server
+from tests.services.broker import ThreadedBroker, run_broker_in_thread
 from tests.services.kafka import running_kafka
 from tests.services.needs import Missing, lacking
 from tests.services.redis import running_redis
@@ -51,14 +51,14 @@ def needed(service: contextlib.AbstractContextManager) -> Iterator:
 
 
 @pytest.fixture(scope="session")
-def embedded() -> Iterator[EmbeddedBroker]:
-    """The embedded broker itself; its methods belong to its own thread: `embedded.call(embedded.compact, "queries")`."""
+def embedded() -> Iterator[ThreadedBroker]:
+    """The embedded broker itself."""
     with run_broker_in_thread() as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
-def embedded_broker(embedded: EmbeddedBroker) -> str:
+def embedded_broker(embedded: ThreadedBroker) -> str:
     """host:port of the embedded broker."""
     return embedded.bootstrap
 

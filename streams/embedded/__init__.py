@@ -1,5 +1,5 @@
 """A Kafka-protocol broker in memory and a Redis child process, for a laptop and quick tests. NOT FOR PRODUCTION."""
 
-from streams.embedded.broker import EmbeddedBroker, run_broker_in_thread
+from streams.embedded.broker import EmbeddedBroker, Fault
 
-__all__ = ["EmbeddedBroker", "run_broker_in_thread"]
+__all__ = ["EmbeddedBroker", "Fault"]

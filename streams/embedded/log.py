@@ -8,27 +8,44 @@ from __future__ import annotations
 
 import asyncio
 import bisect
-import re
 import struct
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated, Literal
 from weakref import WeakSet
 
+import msgspec
 from kafka import errors
 from kafka.record.default_records import DefaultRecord, DefaultRecordBatch, DefaultRecordBatchBuilder
 from kafka.record.util import calc_crc32c
 
 HEADER = DefaultRecordBatch.HEADER_STRUCT
-CRC_AT, ATTRIBUTES_AT, MAX_TIMESTAMP_AT = 17, 21, 35
-APPEND_TIME, NOT_SUPPORTED = 0x08, 0x30  # transactional and control batches
+CRC_AT, ATTRIBUTES_AT = DefaultRecordBatch.CRC_OFFSET, DefaultRecordBatch.ATTRIBUTES_OFFSET
+MAX_TIMESTAMP_AT = 35
 REMEMBERED_BATCHES = 5  # per producer, as Kafka: a client has at most 5 requests in flight
 COMPACT_BYTES = 1 << 20
-SETTINGS = {
-    "cleanup.policy": "delete", "message.timestamp.type": "CreateTime", "max.message.bytes": "1048588",
-    "retention.bytes": "-1",
-}  # fmt: skip
-IGNORED = {"min.cleanable.dirty.ratio", "retention.ms", "segment.bytes", "segment.ms"}  # mean something on disk only
+
+
+class TopicConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=lambda name: name.replace("_", ".")):
+    """A topic's settings under Kafka's names, and Kafka's defaults."""
+
+    cleanup_policy: Literal["delete", "compact", "compact,delete", "delete,compact"] = "delete"
+    message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = "CreateTime"
+    max_message_bytes: Annotated[int, msgspec.Meta(ge=0)] = 1_048_588
+    retention_bytes: Annotated[int, msgspec.Meta(ge=-1)] = -1
+    min_cleanable_dirty_ratio: float = 0.5  # the rest means something on disk only
+    retention_ms: int = -1
+    segment_bytes: int = 1 << 30
+    segment_ms: int = -1
+
+
+def read_config(given: dict[str, str]) -> TopicConfig:
+    """Raises InvalidConfigurationError."""
+    try:
+        return msgspec.convert(given, TopicConfig, strict=False)
+    except msgspec.ValidationError as error:
+        raise errors.InvalidConfigurationError(f"not known to the embedded broker: {error}") from error
 
 
 @dataclass
@@ -43,20 +60,13 @@ class Batch:
 class Partition:
     """`start` and `end`: the first offset kept and the next to be written. `waiting`: long polls to wake up.
 
-    config: the topic's settings, of which only SETTINGS mean something. retention_bytes: the limit where it sets none,
-    for memory is all there is. Raises InvalidConfigurationError.
+    retention_bytes: the limit where the topic sets none, for memory is all there is.
     """
 
-    def __init__(self, config: dict[str, str], retention_bytes: int) -> None:
-        policy, stamps, *numbers = (config.get(name, default) for name, default in SETTINGS.items())
-        self.compacts, self.deletes = "compact" in policy, "delete" in policy
-        self.append_time = stamps == "LogAppendTime"
-        known = config.keys() <= SETTINGS.keys() | IGNORED and stamps in ("CreateTime", "LogAppendTime")
-        known &= set(policy.split(",")) <= {"compact", "delete"}
-        if not known or not all(re.fullmatch(r"-1|\d+", number) for number in numbers):
-            raise errors.InvalidConfigurationError(f"not known to the embedded broker: {config}")
-        self.max_batch_bytes, kept = map(int, numbers)
-        self.retention_bytes = kept if kept >= 0 else retention_bytes
+    def __init__(self, config: TopicConfig, retention_bytes: int) -> None:
+        self.config = config
+        self.compacts, self.deletes = (policy in config.cleanup_policy for policy in ("compact", "delete"))
+        self.retention_bytes = config.retention_bytes if config.retention_bytes >= 0 else retention_bytes
         self.batches: list[Batch] = []
         self.start = self.end = self.size_bytes = self.compacted_bytes = 0
         self.producers: dict[int, tuple[int, dict]] = {}  # idempotent ones: epoch, {(sequence, count): base offset}
@@ -67,19 +77,20 @@ class Partition:
         data = bytearray(records)
         if len(data) < HEADER.size:
             raise errors.CorruptRecordError(f"{len(data)} bytes are no record batch")
-        _, length, _, magic, crc, flags, last_delta, _, _, producer, epoch, sequence, n = HEADER.unpack_from(data)
-        if magic != 2 or length + 12 != len(data) or crc != calc_crc32c(memoryview(data)[ATTRIBUTES_AT:]):
+        batch = DefaultRecordBatch(data)
+        if batch.magic != 2 or batch.size_in_bytes != len(data) or not batch.validate_crc():
             raise errors.CorruptRecordError("format, length or checksum is wrong, or more than one batch")
-        if len(data) > self.max_batch_bytes:
-            raise errors.MessageSizeTooLargeError(f"{len(data)} > {self.max_batch_bytes} bytes")
-        if flags & NOT_SUPPORTED or n < 1 or last_delta != n - 1:
+        if len(data) > self.config.max_message_bytes:
+            raise errors.MessageSizeTooLargeError(f"{len(data)} > {self.config.max_message_bytes} bytes")
+        n = batch.records_count
+        if batch.is_transactional or batch.is_control_batch or n < 1 or batch.last_offset_delta != n - 1:
             raise errors.InvalidRecordError("transactions are not supported by the embedded broker")
-        if self.compacts and any(r.key is None for r in DefaultRecordBatch(data)):
+        if self.compacts and any(r.key is None for r in batch):
             raise errors.InvalidRecordError("a record of a compacted topic needs a key")
-        if producer >= 0 and (known := self._known(producer, epoch, sequence, n)) is not None:
+        if batch.has_producer_id() and (known := self._known(batch)) is not None:
             return known
-        if self.append_time:
-            struct.pack_into(">h", data, ATTRIBUTES_AT, flags | APPEND_TIME)
+        if self.config.message_timestamp_type == "LogAppendTime":
+            struct.pack_into(">h", data, ATTRIBUTES_AT, batch.attributes | DefaultRecordBatch.TIMESTAMP_TYPE_MASK)
             struct.pack_into(">q", data, MAX_TIMESTAMP_AT, int(time.time() * 1000))
             struct.pack_into(">I", data, CRC_AT, calc_crc32c(memoryview(data)[ATTRIBUTES_AT:]))
         struct.pack_into(">q", data, 0, self.end)
@@ -94,17 +105,18 @@ class Partition:
             event.set()
         return base
 
-    def _known(self, producer: int, epoch: int, sequence: int, n: int) -> int | None:
+    def _known(self, batch: DefaultRecordBatch) -> int | None:
         """The base offset of a batch that was sent again; None if it is new and the next one in sequence."""
-        newest, sent = self.producers.get(producer, (-1, {}))
+        epoch, numbers = batch.producer_epoch, (batch.base_sequence, batch.records_count)
+        newest, sent = self.producers.get(batch.producer_id, (-1, {}))
         if epoch < newest:
             raise errors.InvalidProducerEpochError(f"{epoch} < {newest}")
         sent = sent if epoch == newest else {}
-        if (sequence, n) in sent:
-            return sent[sequence, n]
-        if sent and sequence != sum(list(sent)[-1]) % 2**31:
-            raise errors.OutOfOrderSequenceNumberError(f"{sequence} after {list(sent)[-1]}")
-        self.producers[producer] = epoch, dict([*sent.items(), ((sequence, n), self.end)][-REMEMBERED_BATCHES:])
+        if numbers in sent:
+            return sent[numbers]
+        if sent and batch.base_sequence != sum(list(sent)[-1]) % 2**31:
+            raise errors.OutOfOrderSequenceNumberError(f"{batch.base_sequence} after {list(sent)[-1]}")
+        self.producers[batch.producer_id] = epoch, dict([*sent.items(), (numbers, self.end)][-REMEMBERED_BATCHES:])
         return None
 
     def read(self, offset: int, max_bytes: int, first: bool) -> bytes:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from kafka import errors
 
 from streams.embedded.groups import Group, Member
-from streams.embedded.log import Partition
+from streams.embedded.log import Partition, read_config
 from streams.embedded.wire import SERVED, attempt
 
 CLUSTER, NODE = "embedded-not-for-production", 1
@@ -40,7 +40,8 @@ class Node:
             raise errors.TopicAlreadyExistsError(f"{name} exists")
         if partitions < 1:
             raise errors.InvalidPartitionsError(f"{name} with {partitions} partitions")
-        self.topics[name] = [Partition(config or {}, self.retention_bytes) for _ in range(partitions)]
+        known = read_config(config or {})
+        self.topics[name] = [Partition(known, self.retention_bytes) for _ in range(partitions)]
 
     def delete_topic(self, name: str) -> None:
         """With its records and the offsets committed for it. Raises UnknownTopicOrPartitionError."""
@@ -127,15 +128,14 @@ class Node:
 
     async def fetch(self, request) -> dict:
         """Answer when there is something to tell or `max_wait_ms` is over; an appended record lets it look again."""
-        deadline, woken = asyncio.get_running_loop().time() + request.max_wait_ms / 1000, asyncio.Event()
-        while True:
-            woken.clear()
-            topics, enough = self._read(request, woken)
-            left_s = deadline - asyncio.get_running_loop().time()
-            if enough or left_s <= 0:
-                return {"responses": topics}
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(woken.wait(), left_s)
+        topics, enough = self._read(request, woken := asyncio.Event())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(request.max_wait_ms / 1000):
+                while not enough:
+                    await woken.wait()
+                    woken.clear()
+                    topics, enough = self._read(request, woken)
+        return {"responses": topics}
 
     def _read(self, request, woken: asyncio.Event) -> tuple[list[dict], bool]:
         """What there is of each partition, and whether that is worth an answer: bytes enough, or an error."""

@@ -10,8 +10,9 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition, errors
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
 
-from streams.embedded import EmbeddedBroker, run_broker_in_thread
+from streams.embedded import EmbeddedBroker, Fault
 from tests.embedded.wire import RawMember, Wire, record_batch
+from tests.services.broker import run_broker_in_thread
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ async def end_of(wire: Wire, topic: str) -> int:
 async def test_an_answer_that_is_lost_does_not_make_an_idempotent_producer_write_twice(broker):
     async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, enable_idempotence=True) as producer:
         await producer.send_and_wait("posts", b"0")
-        broker.faults.drop("Produce", times=2, handled=True)
+        broker.faults["Produce"] += [Fault(drop=True, handled=True)] * 2
         await producer.send_and_wait("posts", b"1")
         await producer.send_and_wait("posts", b"2")
     async with Wire(broker.bootstrap) as wire:
@@ -40,7 +41,7 @@ def test_kafka_pythons_producer_survives_lost_answers_too():
         KafkaProducer(bootstrap_servers=broker.bootstrap)
     ) as producer:  # fmt: skip
         producer.send("posts", b"0").get(10)
-        broker.faults.drop("Produce", times=2, handled=True)
+        broker.faults["Produce"] += [Fault(drop=True, handled=True)] * 2
         sent = [producer.send("posts", b"%d" % i) for i in range(1, 20)]
         assert [s.get(20).offset for s in sent] == list(range(1, 20))
         assert broker.partition("posts", 0).end == 20
@@ -48,7 +49,7 @@ def test_kafka_pythons_producer_survives_lost_answers_too():
 
 async def test_a_request_that_is_dropped_unhandled_leaves_no_trace(broker):
     broker.create_topic("posts")
-    broker.faults.drop("Produce")
+    broker.faults["Produce"] += [Fault(drop=True)]
     async with Wire(broker.bootstrap) as wire:
         with pytest.raises(asyncio.IncompleteReadError):
             await wire.produce("posts", record_batch([b"x"]))
@@ -58,7 +59,7 @@ async def test_a_request_that_is_dropped_unhandled_leaves_no_trace(broker):
 
 async def test_an_error_is_answered_as_often_as_asked_and_nothing_is_done(broker):
     broker.create_topic("posts")
-    broker.faults.error("Produce", errors.NotLeaderForPartitionError, times=2)
+    broker.faults["Produce"] += [Fault(error=errors.NotLeaderForPartitionError.errno)] * 2
     async with Wire(broker.bootstrap) as wire:
         codes = [await wire.produce("posts", record_batch([b"x"])) for _ in range(3)]
     assert codes == [(6, -1), (6, -1), (0, 0)]
@@ -66,8 +67,8 @@ async def test_an_error_is_answered_as_often_as_asked_and_nothing_is_done(broker
 
 async def test_an_error_reaches_every_part_of_an_answer_of_any_kind(broker):
     broker.create_topic("posts")
-    broker.faults.error("Metadata", errors.LeaderNotAvailableError)
-    broker.faults.error("JoinGroup", errors.CoordinatorLoadInProgressError)
+    broker.faults["Metadata"] += [Fault(error=errors.LeaderNotAvailableError.errno)]
+    broker.faults["JoinGroup"] += [Fault(error=errors.CoordinatorLoadInProgressError.errno)]
     async with Wire(broker.bootstrap) as wire:
         asked = [MetadataRequest.MetadataRequestTopic(name="posts")]
         answer = await wire.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False), 7)
@@ -78,13 +79,13 @@ async def test_an_error_reaches_every_part_of_an_answer_of_any_kind(broker):
 
 async def test_a_producer_retries_what_may_be_retried(broker):
     async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
-        broker.faults.error("Produce", errors.NotLeaderForPartitionError, times=3)
+        broker.faults["Produce"] += [Fault(error=errors.NotLeaderForPartitionError.errno)] * 3
         assert (await producer.send_and_wait("posts", b"x")).offset == 0
 
 
 async def test_a_delay_holds_up_its_own_connection_only(broker):
     broker.create_topic("posts")
-    broker.faults.delay("Produce", 0.4)
+    broker.faults["Produce"] += [Fault(delay_s=0.4)]
     async with Wire(broker.bootstrap) as slow, Wire(broker.bootstrap) as quick:
         started = time.monotonic()
         late = asyncio.create_task(slow.produce("posts", record_batch([b"late"])))
@@ -106,13 +107,13 @@ async def test_consumers_go_on_after_their_connections_are_cut(broker):
             await producer.send_and_wait("posts", b"%d" % i)
             seen.append((await asyncio.wait_for(consumer.getone(), 10)).value)
             for request in ("Fetch", "Heartbeat", "Produce"):
-                broker.faults.drop(request)
+                broker.faults[request] += [Fault(drop=True)]
         assert seen == [b"0", b"1", b"2"]
 
 
 def test_a_fault_for_a_request_that_does_not_exist_is_refused():
     with pytest.raises(KeyError):
-        EmbeddedBroker().faults.drop("Prodoose")
+        EmbeddedBroker().faults["Prodoose"] += [Fault(drop=True)]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kafka import errors
 from kafka.record import MemoryRecords
 
-from streams.embedded.log import Partition
+from streams.embedded.log import Partition, read_config
 from tests.embedded.wire import record_batch
 
 KEEP_ALL, COMPACT, NO_LIMIT = {}, {"cleanup.policy": "compact"}, 1 << 30
@@ -18,7 +18,7 @@ batches = st.lists(
 
 def filled(sent: list, config: dict, retention_bytes: int = NO_LIMIT) -> tuple[Partition, list[tuple[int, bytes, bytes]]]:
     """The partition, and what is in it as (offset, key, value)."""
-    partition, records = Partition(config, retention_bytes), []
+    partition, records = Partition(read_config(config), retention_bytes), []
     for number, (key, n, codec) in enumerate(sent):
         values = [b"%d-%d" % (number, i) * 20 for i in range(n)]
         assert partition.append(record_batch(values, key=key, codec=codec)) == len(records)
@@ -97,7 +97,7 @@ def test_retention_keeps_the_newest_batches_that_fit_and_always_the_last(sent, r
 
 
 def test_a_compacted_topic_does_not_grow_with_the_number_of_updates():
-    partition = Partition(COMPACT, NO_LIMIT)
+    partition = Partition(read_config(COMPACT), NO_LIMIT)
     for i in range(3000):
         partition.append(record_batch([b"%d" % i * 250], key=b"k%d" % (i % 10)))
     assert partition.size_bytes < 2 << 20

@@ -225,7 +225,7 @@ def test_compaction_keeps_the_last_value_of_each_key(broker, producing, consumin
         producer.send(topic, key=b"last", value=b"1").get(10)
     expected = [(27, b"k0", b"27"), (28, b"k1", b"28"), (29, b"k2", b"29"), (31, b"gone", None), (32, b"last", b"1")]
     if broker == embedded.bootstrap:
-        embedded.call(embedded.compact, topic)
+        embedded.compact(topic)
     deadline = time.monotonic() + 30
     while True:
         with consuming(topic) as consumer:

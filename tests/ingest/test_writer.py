@@ -9,9 +9,10 @@ from kafka.errors import NotLeaderForPartitionError
 
 from models.errors import Rejected, ServiceError
 from models.posts import parse_post, split_lines
-from streams.embedded import run_broker_in_thread
+from streams.embedded import Fault
 from streams.ingest.writer import FrameWriter, WriterConfig, oversize_marker
 from tests.ingest.conftest import Raw
+from tests.services.broker import run_broker_in_thread
 
 
 def line(number, **fields):
@@ -133,11 +134,11 @@ def test_lost_connections_lost_answers_and_broker_errors_lose_nothing_and_double
         with raw.writer(frame_posts=10, linger_s=0.01) as writer:
             for number in range(600):
                 if number == 100:
-                    broker.faults.drop("Produce", times=2)
+                    broker.faults["Produce"] += [Fault(drop=True)] * 2
                 if number == 250:
-                    broker.faults.drop("Produce", times=2, handled=True)
+                    broker.faults["Produce"] += [Fault(drop=True, handled=True)] * 2
                 if number == 400:
-                    broker.faults.error("Produce", NotLeaderForPartitionError, times=2)
+                    broker.faults["Produce"] += [Fault(error=NotLeaderForPartitionError.errno)] * 2
                 writer.write(line(number), key=f"p{number}", then=lambda error, n=number: told.append((n, error)))
                 if number % 50 == 0:
                     writer.flush()
