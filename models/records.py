@@ -81,7 +81,12 @@ class EmbeddedFrame(Frame, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Match(Struct, frozen=True, omit_defaults=True):
-    """post × query with score ≥ threshold. `score` is the contrasted cosine in [-1, 1], higher is closer."""
+    """post × query whose score reached one of the query's two thresholds.
+
+    `score`: about 1 on the query's own sentences, 0 on what it must not answer to, clipped to [-1, 1] (models/matching.py);
+    higher is closer. `threshold`: the query's *alert* threshold at either level. level "alert": score ≥ threshold;
+    "suggestion": below it, and at least the query's suggestion threshold, which is not carried along.
+    """
 
     post_id: str
     query_id: str
@@ -89,7 +94,7 @@ class Match(Struct, frozen=True, omit_defaults=True):
     level: Level
     score: float
     threshold: float
-    probability: float | None = None  # calibrated precision at this score, where labels allowed it
+    probability: float | None = None  # calibrated precision at this score, where labels allowed it; None elsewhere
     nearest: str = ""  # the query sentence closest to the post, and its language: why it matched
     nearest_lang: str = ""
     nearest_cosine: float = 0.0
@@ -137,6 +142,7 @@ class Alert(Struct, frozen=True, omit_defaults=True):
     """What a person is shown. Same `alert_id`, higher `revision` = an update of the same alert.
 
     `revision` is the millisecond its cause entered posts.raw, so a redelivered frame makes the very same alert.
+    `level`, `score`, `threshold` and `probability` are the match's.
     """
 
     alert_id: str
