@@ -311,18 +311,24 @@ class Cluster(_Stage):
         self.stage: ClusterStage | None = None
         self._home = Home(runtime.compute)
         self._held: Events = []
-        self._saving = asyncio.Lock()
+        self._turn = asyncio.Lock()  # a snapshot holds whole batches: what is in it has been told
 
     def forget(self) -> None:
         """The partition moved to another worker: the next frames start from the saved snapshot."""
         self.stage, self._held = None, []
 
     async def __call__(self, events: Events) -> Events:
+        async with self._turn:
+            await self._apply(events)
+        return []
+
+    async def _apply(self, events: Events) -> None:
         if self.stage is None:
             self.stage = await self._restore()
-        await self._home.follow(self.stage.clusterer, self.runtime.encoder)
+        stage = self.stage
+        await self._home.follow(stage.clusterer, self.runtime.encoder)
         frames = [await self._home.bring(frame) for frame in await self._decode(events, MatchedFrame)]
-        changes, placed = await self.runtime.compute("cluster", self.stage.add_all, frames)
+        changes, placed = await self.runtime.compute("cluster", stage.add_all, frames)
         alerts = await place_alerts(placed, self.view)
         await self.outbox.send_cluster_events(changes)
         await self.outbox.send_alerts(alerts)
@@ -331,20 +337,24 @@ class Cluster(_Stage):
         await self.view.put_alerts(alerts)
         for change in changes:
             metrics.cluster_events.labels(change.event).inc()
-        self._held += events
-        return []
+        if self.stage is stage:  # else the partition moved meanwhile: whoever has it reads these frames again
+            self._held += events
 
     async def save(self) -> None:
         """Save the state if it changed, then acknowledge the frames it contains."""
-        async with self._saving:
-            if self.stage is None or not self._held:
+        async with self._turn:
+            stage = self.stage
+            if stage is None or not self._held:
                 return
             held, self._held = self._held, []
-            await self.view.save_snapshot(await self.runtime.compute("cluster", self.stage.snapshot))
+            snapshot = await self.runtime.compute("cluster", stage.snapshot)
+            if self.stage is not stage:  # it moved meanwhile: its new owner's snapshots are the ones that count
+                return
+            await self.view.save_snapshot(snapshot)
             for event in held:
                 event.ack()
-            metrics.clusters.set(self.stage.clusterer.size)
-            metrics.biggest_cluster_share.set(self.stage.clusterer.biggest_share())
+            metrics.clusters.set(stage.clusterer.size)
+            metrics.biggest_cluster_share.set(stage.clusterer.biggest_share())
 
     async def audit(self) -> None:
         """Let HDBSCAN look over the clusters; what it would merge is shown to people, never done."""
