@@ -15,6 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import numpy as np
@@ -26,7 +27,7 @@ from sklearn.model_selection import train_test_split
 from transformers import AutoModel, AutoTokenizer
 
 from models.bundle import MANIFEST
-from models.encoder import BUNDLED, load_encoder
+from models.encoder import BUNDLED, Encoder, load_encoder
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training.data import DataError
@@ -47,6 +48,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     label: str = "label"  # its column with the class; of a list the first
     split: str = "split"  # its column with train, dev or test; without one: 70, 10 and 20 %, stratified
     split_seed: int = 42  # the paper's random state
+    most: int = 0  # rows used at most, a sample by `split_seed`; 0 = all
     repeats: int = 5
     epochs: int = 30
     patience: int = 5  # epochs without a better validation score
@@ -83,6 +85,9 @@ def read_dataset(config: Config) -> Dataset:
         table = read_table(Path(config.file), (config.text, config.label), (config.split,))
     else:
         table = [{config.text: p.text, config.label: p.query.split(".")[0]} for p in bundled_posts() if p.lang in ("en", "es", "")]
+    if 0 < config.most < len(table):
+        chosen = np.random.default_rng(config.split_seed).choice(len(table), config.most, replace=False)
+        table = [table[i] for i in np.sort(chosen)]
     cleaning = Cleaning(mention_token=config.mention_token)
     texts = [clean(row[config.text], cleaning) for row in table]
     names, labels = np.unique([row[config.label] for row in table], return_inverse=True)
@@ -207,20 +212,33 @@ def train_once(config: Config, data: Dataset, build: Callable, repeat: int, fold
     return result
 
 
-def main(config: Config) -> Path:
-    out = Path(config.out) if config.out else cache_dir() / "classify"
-    data = read_dataset(config)
-    build = builder(config, data)
+def repeat_runs(config: Config, data: Dataset, build: Callable, out: Path) -> dict:
+    """The repeats together: mean test macro F1 with its 95 % interval; checkpoints under `out`."""
     results = [train_once(config, data, build, repeat, out / f"repeat-{repeat + 1}") for repeat in range(config.repeats)]
     interval = mean_interval([result["macro_f1"] for result in results])
-    metrics = {
+    return {
         "macro_f1": interval.mean, "half_width_95": interval.half_width if interval.runs > 1 else None,
         "before": float(np.mean([result["before"] for result in results])), "classes": data.names,
         "rows": {part: len(index) for part, index in data.rows.items()},
         "repeats": [{name: value for name, value in result.items() if name != "key"} for result in results],
     }  # fmt: skip
+
+
+def probe(encoder: Encoder, config: Config) -> dict:
+    """A linear head on an encoder that stays as it is, whatever its kind: how much of the classes its vectors hold."""
+    data = read_dataset(config)
+    vectors = encoder.encode(data.texts)
+    with TemporaryDirectory() as folder:
+        metrics = repeat_runs(config, data, lambda: Head(vectors, len(data.names)), Path(folder))
+    return {**metrics, "data_hash": data.data_hash}
+
+
+def main(config: Config) -> Path:
+    out = Path(config.out) if config.out else cache_dir() / "classify"
+    data = read_dataset(config)
+    metrics = repeat_runs(config, data, builder(config, data), out)
     write_result(out / "run.json", config, data.data_hash, config.seed, metrics)
-    print(f"macro F1 {interval.mean:.4f} ± {interval.half_width:.4f} (95 %, {interval.runs} repeats) → {out}")
+    print(f"macro F1 {metrics['macro_f1']:.4f} ± {metrics['half_width_95'] or 0:.4f} (95 %, {config.repeats} repeats) → {out}")
     return out
 
 

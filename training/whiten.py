@@ -2,6 +2,7 @@
 
     python -m training.whiten smoke                              # the bundled encoder on pairs of bundled sentences
     python -m training.whiten laptop encoder=MLM/best            # SemRel2024: fitted on train, judged on dev
+    python -m training.whiten laptop encoder=MLM/best pairs=stsb langs=en     # STS-B: fitted on train, judged on test
     python -m training.whiten paper encoder=FacebookAI/xlm-roberta-base target=es
 
 Source: Li et al. 2024 (USTCCTSU), sections 3.3, 3.4 and 4: k = 256; 1,000 sentence pairs a language, drawn again where there
@@ -20,13 +21,15 @@ import numpy as np
 from msgspec import Struct
 
 from models.encoder import Encoder, load_encoder
-from models.errors import CrisisError, SampleTooSmall
+from models.errors import ConfigError, CrisisError, SampleTooSmall
 from models.whitening import Whitening, fit_whitening
 from training.data import data_dir, read_rows
 from training.jobs import cache_dir, read_config, write_atomically, write_result
 from training.metrics import anisotropy, cosine_histogram
 from training.metrics import spearman as rank_correlation
 from training.tables import bundled_posts, hash_rows
+
+Splits = dict[str, dict[str, list[tuple[str, str, float]]]]  # split, language: two texts and the score people gave them
 
 
 class WhiteningRefused(CrisisError):
@@ -37,7 +40,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the whitening job."""
 
     encoder: str = "bundled"  # "bundled", a bundle, a transformers or sentence-transformers directory, or a hub id
-    pairs: str = "semrel"  # "semrel" (CRISIS_DATA) or "posts" (of the bundled sentences: same query, category, neither)
+    pairs: str = "semrel"  # "semrel", "stsb" (CRISIS_DATA) or "posts" (of the bundled sentences: same query, category, neither)
+    langs: tuple[str, ...] = ()  # only these languages of the pairs; empty = all
     target: str = ""  # a language to whiten for, with the others filtered; empty = all languages together
     filtering: bool = True  # leave out languages that the target's whitening harms
     dim: int = 256  # k: axes kept, at most the encoder's
@@ -45,6 +49,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     force: bool = False  # write the whitening even if it makes the encoder worse
     seed: int = 1
     out: str = ""  # default CRISIS_CACHE/whiten
+    result: str = ""  # where the JSON of the figures goes as well; empty = only out/run.json
 
 
 PRESETS = {"smoke": Config(pairs="posts", per_lang=200), "laptop": Config(), "paper": Config()}
@@ -91,7 +96,7 @@ def fit_on(sets: dict[str, Labelled], langs: Sequence[str], dim: int, pairs: int
 def main(config: Config, encoder: Encoder | None = None) -> Path:
     out = Path(config.out) if config.out else cache_dir() / "whiten"
     encoder = encoder or load_encoder(None if config.encoder == "bundled" else config.encoder)
-    rows = bundled_pairs(config.seed) if config.pairs == "posts" else semrel_pairs()
+    rows = read_pairs(config)
     train, dev = (embed(encoder, rows[split]) for split in ("train", "dev"))
     dim = min(config.dim, encoder.dim)
     if config.target and config.target not in dev:
@@ -120,7 +125,9 @@ def main(config: Config, encoder: Encoder | None = None) -> Path:
         "cosines_before": _histogram(dev, judged, None), "cosines_after": _histogram(dev, judged, whitening),
     }  # fmt: skip
     metrics = {name: _plain(value) for name, value in metrics.items()}
-    write_result(out / "run.json", config, hash_rows([rows]), config.seed, metrics)
+    metrics = {"encoder": encoder.version, **metrics}
+    for path in filter(None, (str(out / "run.json"), config.result)):
+        write_result(Path(path), config, hash_rows([rows]), config.seed, metrics)
     figures = f"mean dev Spearman {mean_before:.4f} → {mean_after:.4f} ({len(judged)} languages, fitted on {len(kept)})"
     if mean_after <= mean_before and not config.force:
         (out / "whitening.safetensors").unlink(missing_ok=True)
@@ -133,17 +140,32 @@ def main(config: Config, encoder: Encoder | None = None) -> Path:
     return out
 
 
-def semrel_pairs() -> dict[str, dict[str, list[tuple[str, str, float]]]]:
-    """By split and language: pairs of SemRel2024."""
-    found: dict = {"train": {}, "dev": {}}
-    for row in read_rows(data_dir() / "semrel2024" / "semrel2024.tsv.gz"):
-        if row["split"] in found:
-            pair = (row["sentence1"], row["sentence2"], float(row["score_0_1"]))
-            found[row["split"]].setdefault(row["lang"], []).append(pair)
+def read_pairs(config: Config) -> Splits:
+    """The pairs to fit on ("train") and to judge by ("dev", of STS-B its test split). Raises ConfigError."""
+    if config.pairs == "posts":
+        found = bundled_pairs(config.seed)
+    elif config.pairs == "semrel":
+        found = stored_pairs("semrel2024/semrel2024", "score_0_1", {"train": "train", "dev": "dev"})
+    elif config.pairs == "stsb":
+        found = stored_pairs("stsb-multi/stsb_multi", "score_0_5", {"train": "train", "test": "dev"})
+    else:
+        raise ConfigError(f"pairs={config.pairs}: choose from semrel, stsb, posts")
+    if unknown := set(config.langs) - set(found["dev"]):
+        raise ConfigError(f"langs={','.join(config.langs)}: no pairs in {', '.join(sorted(unknown))}; there are {', '.join(sorted(found['dev']))}")
+    return {split: {lang: p for lang, p in own.items() if not config.langs or lang in config.langs} for split, own in found.items()}
+
+
+def stored_pairs(file: str, score: str, splits: dict[str, str]) -> Splits:
+    """Pairs of a set of CRISIS_DATA, its splits renamed."""
+    found: Splits = {name: {} for name in splits.values()}
+    for row in read_rows(data_dir() / f"{file}.tsv.gz"):
+        if row["split"] in splits:
+            pair = (row["sentence1"], row["sentence2"], float(row[score]))
+            found[splits[row["split"]]].setdefault(row["lang"], []).append(pair)
     return found
 
 
-def bundled_pairs(seed: int) -> dict[str, dict[str, list[tuple[str, str, float]]]]:
+def bundled_pairs(seed: int) -> Splits:
     """The same form from bundled sentences: 1 for two of a query, ½ for its need and its offer, 0 for others."""
     rng = np.random.default_rng(seed)
     found: dict = {"train": {}, "dev": {}}

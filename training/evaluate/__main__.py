@@ -1,79 +1,101 @@
-"""Every measure of one encoder, printed and kept.
+"""Every measure of one encoder, in one report: report.json, report.md and its plots.
 
-python -m training.evaluate bundled                 # the bundle in models/data/encoder
-python -m training.evaluate DIR out=results/x.json  # any bundle or transformers directory
+    python -m training.evaluate bundled smoke                       # minutes, offline, on bundled sentences
+    python -m training.evaluate bundled laptop                      # the research sets (CRISIS_DATA), about ten minutes
+    python -m training.evaluate DIR paper out=results/x             # any bundle or transformers directory, the papers' settings
+    python -m training.evaluate DIR laptop measures=matching,noise  # some of it
+    python -m training.evaluate DIR rolaser                         # four MTEB tasks, where a hub can be reached
+
+A section that is done is kept beside the report, so that a killed run goes on where it was; other knobs or another
+encoder start it anew. `speed` is always measured again: it is the machine's as much as the encoder's.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
-from msgspec import Struct
 
-from models.encoder import Encoder, load_encoder
-from training.data import data_dir
-from training.evaluate import matching, needs, relatedness, speed
-from training.jobs import read_config, write_result
-
-
-class Config(Struct, frozen=True, forbid_unknown_fields=True):
-    """Knobs of the evaluation job."""
-
-    encoder: str = ""  # bundle or model directory; empty = the bundled one
-    out: str = ""  # where the JSON goes; empty = only printed
-    split: str = "devtest"  # of FLORES: "devtest" to report, "dev(sib)" to choose by
-    seed: int = 1
+from models.errors import ConfigError, CrisisError
+from training import evaluate_clusters
+from training.evaluate import plots, report
+from training.evaluate.config import MEASURES as NAMES
+from training.evaluate.config import PRESETS, Config
+from training.evaluate.headline import measure, show  # noqa: F401 - training.publish takes them from here
+from training.evaluate.measures import MEASURES, load
+from training.evaluate.tasks import find_tasks, run_tasks
+from training.jobs import cache_dir, read_config, write_atomically, write_result
+from training.loop import run_key
+from training.tables import hash_rows
 
 
-def measure(encoder: Encoder, split: str = "devtest") -> dict:
-    """Every quality measure, with its summary."""
-    root = data_dir()
-    by_lang = matching.flores_matching(encoder, root, split)
-    related = relatedness.semrel(encoder, root)
-    needed = needs.need_precision(encoder, root)
+def main(config: Config) -> Path:
+    """Returns the folder of the report."""
+    if unknown := [name for name in config.measures if name not in NAMES]:
+        raise ConfigError(f"measures={','.join(unknown)}: choose from {', '.join(NAMES)}")
+    tasks = find_tasks(config.tasks) if config.tasks else []  # an unknown name, or no mteb, stops the job at once
+    encoder = load(config.encoder)
+    out = Path(config.out) if config.out else cache_dir() / "evaluate" / encoder.version
+    steps: dict[str, Callable[[], dict]] = {name: lambda name=name: MEASURES[name](encoder, config) for name in config.measures}
+    if config.clusters:
+        steps["clusters"] = lambda: cluster_figures(config)
+    if tasks:
+        steps["tasks"] = lambda: run_tasks(encoder, tasks)
+    metrics: dict = {"encoder": encoder.version}
+    key = run_key(msgspec.structs.replace(config, measures=()), encoder.version)
+    for name, run in steps.items():
+        print(f"{name} …", flush=True)
+        metrics[name] = _kept(out / "parts" / f"{name}.json", key, run, again=name == "speed")
+    data_hash = hash_rows(metrics[name].get("data_hash", "") for name in steps)
+    write_result(out / "report.json", config, data_hash, config.seed, metrics)
+    record = json.loads((out / "report.json").read_text("utf-8"))
+    text = report.write(record, plots.draw(record["metrics"], out))
+    write_atomically(out / "report.md", f"{text}\nPublished figures are from:\n\n{report.sources()}\n".encode())
+    print(f"→ {out / 'report.md'}")
+    return out
+
+
+def cluster_figures(config: Config) -> dict:
+    """The clusterer's figures by stream (see training.evaluate_clusters)."""
+    ref = "" if config.encoder == "bundled" else config.encoder
     return {
-        "matching": {"set": f"FLORES-200 {split}", **matching.summary(by_lang), "by_language": by_lang},
-        "relatedness": {"set": "SemRel2024 dev", **relatedness.summary(related), "by_language": related},
-        "needs": {
-            "set": "disaster-messages-multilingual, held-out half",
-            **needs.summary(needed),
-            "translation_matching": needs.translation_matching(encoder, root),
-            "by_label": needed,
-        },
+        name: evaluate_clusters.main(msgspec.structs.replace(evaluate_clusters.PRESETS[name], encoder=ref, out=""))
+        for name in config.clusters
     }
 
 
-def show(metrics: dict) -> str:
-    m, r, n = metrics["matching"], metrics["relatedness"], metrics["needs"]
-    worst = sorted(m["by_language"].items(), key=lambda item: item[1])
-    return "\n".join(
-        [
-            f"matching     {m['set']}: all {m['mean_all']:.3f}, paper's {m['languages_paper']} {m['mean_paper']:.3f},"
-            f" best 15 {m['mean_best_15']:.3f}, lowest {m['lowest_paper']:.2f}, below .45: {m['below_0.45']}",
-            "             " + " ".join(f"{lang} {value:.2f}" for lang, value in worst),
-            f"relatedness  {r['set']}: {r['mean']:.3f} (overlap {r['mean_overlap']:.3f}),"
-            f" below overlap: {' '.join(r['below_overlap']) or 'none'}",
-            "             " + " ".join(f"{lang} {f['spearman']:.2f}/{f['overlap']:.2f}" for lang, f in r["by_language"].items()),
-            f"needs        AP originals {n['originals']:.3f}, translations {n['translations']:.3f}, ratio {n['ratio']:.2f},"
-            f" chance {n['chance']:.3f}; translation matching {n['translation_matching']:.3f}",
-            "             " + " ".join(f"{k} {f['originals']:.2f}/{f['translations']:.2f}" for k, f in n["by_label"].items()),
-        ]
-    )  # fmt: skip
+def _kept(path: Path, key: str, run: Callable[[], dict], again: bool) -> dict:
+    """The section as an earlier run with the same key left it, else made now."""
+    if not again and path.exists() and (stored := json.loads(path.read_text("utf-8")))["key"] == key:
+        return stored["section"]
+    section = _finite(run())
+    write_atomically(path, json.dumps({"key": key, "section": section}, ensure_ascii=False).encode())
+    return section
 
 
-def main(config: Config) -> dict:
-    ref = config.encoder or None
-    metrics = measure(load_encoder(ref), config.split)
-    metrics["speed"] = speed.speed(lambda: load_encoder(ref))
-    print(show(metrics), f"\nspeed        {metrics['speed']}")
-    if config.out:
-        write_result(Path(config.out), config, "", config.seed, metrics)
-    return metrics
+def _finite(value: Any) -> Any:
+    """The same with null for nan, which JSON does not have: an interval of one run, a correlation of constants."""
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_words(argv: Sequence[str]) -> Config:
+    """ENCODER PRESET key=value … as a Config. Raises ConfigError saying what to write."""
+    if len(argv) < 2:
+        raise ConfigError(f"write: python -m training.evaluate ENCODER PRESET key=value …; presets: {', '.join(PRESETS)}")
+    return msgspec.structs.replace(read_config(PRESETS, argv[1:]), encoder=argv[0])
 
 
 if __name__ == "__main__":
-    first = sys.argv[1] if len(sys.argv) > 1 else "bundled"
-    preset = Config() if first == "bundled" else msgspec.structs.replace(Config(), encoder=first)
-    main(read_config({first: preset}, [first, *sys.argv[2:]]))
+    try:
+        main(read_words(sys.argv[1:]))
+    except CrisisError as error:
+        sys.exit(str(error))

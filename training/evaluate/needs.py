@@ -12,7 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from models.encoder import Encoder
+from models.queries import load_queries
 from training.data import in_train_half, read_messages
+from training.evaluate.matching import matching_accuracy
+from training.metrics import bootstrap
+from training.tables import bundled_posts
 
 # label of the set: what a person in that need writes
 QUERIES: dict[str, tuple[str, ...]] = {
@@ -74,8 +78,11 @@ def need_messages(root: Path, train_half: bool = False) -> list[dict]:
     ]
 
 
-def need_precision(encoder: Encoder, root: Path) -> dict[str, dict[str, float]]:
-    """By label: AP over originals and translations, the share of positives (what chance gives), and positives."""
+def need_precision(encoder: Encoder, root: Path, seed: int = 1, repeats: int = 0) -> dict[str, dict[str, float]]:
+    """By label: AP over originals and translations, the share of positives (what chance gives), and positives.
+
+    repeats > 0 adds `low` and `high` of the originals' AP, over as many draws of the messages.
+    """
     messages = need_messages(root)
     originals = encoder.encode([m["text"] for m in messages])
     translations = encoder.encode([m["text_en"] for m in messages])
@@ -89,13 +96,33 @@ def need_precision(encoder: Encoder, root: Path) -> dict[str, dict[str, float]]:
             "chance": float(positive.mean()),
             "positives": int(positive.sum()),
         }
+        if repeats:
+            scores = originals @ centroid
+            low, high = bootstrap(
+                lambda drawn, s=scores, p=positive: average_precision(s[drawn], p[drawn]), len(messages), seed, repeats
+            )
+            result[label] |= {"low": low, "high": high}
+    return result
+
+
+def pack_precision(encoder: Encoder) -> dict[str, dict[str, float]]:
+    """By query of the packs: AP of its English sentences over all sentences in other languages, and chance."""
+    posts = [post for post in bundled_posts() if post.lang != "en"]
+    vectors = encoder.encode([post.text for post in posts])
+    result = {}
+    for query in load_queries():
+        positive = np.array([post.query == query.id for post in posts])
+        centroid = encoder.encode(list(query.sentences["en"])).mean(0)
+        result[query.id] = {
+            "originals": average_precision(vectors @ centroid, positive),
+            "chance": float(positive.mean()),
+            "positives": int(positive.sum()),
+        }
     return result
 
 
 def translation_matching(encoder: Encoder, root: Path) -> float:
     """Sentence matching of held-out messages with their translations, mean of both directions."""
-    from training.evaluate.matching import matching_accuracy
-
     messages = need_messages(root)
     return float(
         np.mean(

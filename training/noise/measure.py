@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -20,11 +21,12 @@ from msgspec import Struct
 from rich.progress import track
 
 from models.encoder import Encoder, load_encoder
-from training.data import data_dir, read_aligned, read_lines, read_rows
+from training.data import data_dir, read_lines, read_rows
 from training.evaluate.matching import matching_accuracy
+from training.evaluate.material import standard_english
 from training.jobs import read_config, write_result
 from training.metrics import hard_negatives, mean_interval, pairwise_cosine_distance, welch_p, xsim
-from training.noise.mix import PAPER, transform
+from training.noise.mix import NEUTRAL, PAPER, transform
 from training.tables import hash_rows
 
 
@@ -60,6 +62,31 @@ def noise_figures(encoder: Encoder, sentences: list[str], config: Config) -> dic
             found["cosine_distance"].append(pairwise_cosine_distance(noised, standard))
             found["xsim"].append(xsim(noised, standard).error)
             found["xsim++"].append(xsim(noised, standard, wrong, kinds).error)
+    return figures
+
+
+def neutral_figures(
+    encoder: Encoder, texts: Mapping[str, Sequence[str]], seeds: int, kinds: Sequence[str] = (*NEUTRAL, "mix_all")
+) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """By language, then by language-neutral transformation: cosine distance and xSIM (percent) of every seed.
+
+    A transformation that changes no sentence of a language (no accents to drop, no short forms known) is left out. No
+    xSIM++: its hard negatives are made for English only. The paper measures English alone.
+    """
+    figures: dict = {}
+    for lang, sentences in track(texts.items(), description="noise by language"):
+        standard = encoder.encode(list(sentences))
+        for kind in kinds:
+            found: dict[str, list[float]] = {"cosine_distance": [], "xsim": []}
+            for seed in range(seeds):
+                noised = [transform(kind, text, Random(f"{seed} {text}"), lang=lang) for text in sentences]
+                if noised == list(sentences):
+                    continue
+                vectors = encoder.encode(noised)
+                found["cosine_distance"].append(pairwise_cosine_distance(vectors, standard))
+                found["xsim"].append(xsim(vectors, standard).error)
+            if found["xsim"]:
+                figures.setdefault(lang, {})[kind] = found
     return figures
 
 
@@ -103,9 +130,7 @@ def normalisation_figures(encoder: Encoder, pairs: dict[str, list[tuple[str, str
 
 def main(config: Config) -> dict:
     root = data_dir()
-    split = [row["split"] for row in read_rows(root / "flores200" / "meta.tsv.gz")]
-    english = read_aligned(root / "flores200", ["en"])["en"]
-    sentences = [text for text, part in zip(english, split, strict=True) if part == "devtest"][: config.sentences or None]
+    sentences = standard_english("research", config.sentences)
     pairs = normalisation_pairs(root, config.pairs, config.seed)
     metrics: dict = {}
     for ref in filter(None, (config.encoder, config.beside)):

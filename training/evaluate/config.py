@@ -1,0 +1,48 @@
+"""Knobs of the evaluation job and its presets."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from training.evaluate.material import CLASSIFIED, PARALLEL
+from training.noise.mix import PAPER
+
+MEASURES = ("matching", "relatedness", "classes", "spread", "noise", "classification", "needs", "speed")
+# Table 8 of Nishimwe, Sagot, Bawden 2024, by their names in the mteb library
+ROLASER_TASKS = ("TweetSentimentExtractionClassification", "TwitterSemEval2015", "TwitterURLCorpus", "STSBenchmark")
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """Knobs of the evaluation job."""
+
+    encoder: str = "bundled"  # "bundled", a bundle, a transformers or sentence-transformers directory, or a hub id
+    material: str = "research"  # "research" (CRISIS_DATA) or "bundled" (sentences of the query packs)
+    measures: tuple[str, ...] = MEASURES
+    parallel: tuple[str, ...] = PARALLEL  # sets of sentence matching
+    per_kind: int = 2  # hard negatives of each kind for xSIM++ from each language to English; 0 = no xSIM++ there
+    posts: int = 20_000  # of each labelled set for D_avg, a sample; 0 = all
+    noise_kinds: tuple[str, ...] = (*PAPER, "mix_all")
+    noise_seeds: int = 3  # generation seeds
+    noise_sentences: int = 0  # 0 = all 1,012 of FLORES devtest
+    noise_per_kind: int = 15  # hard negatives of each kind for xSIM++ of noised English
+    noise_langs: tuple[str, ...] = ("ar", "de", "el", "es", "fr", "hi", "ht", "pt", "ru", "sw", "tr", "vi")
+    noise_pairs: int = 1_000  # of each set of real posts and their normalised versions; 0 = all
+    classified: tuple[str, ...] = CLASSIFIED
+    rows: int = 20_000  # of each classified set, a sample; 0 = all
+    repeats: int = 5  # of each classification
+    speed_posts: int = 20_000
+    clusters: tuple[str, ...] = ()  # streams of training.evaluate_clusters: tweets-t, crisis-t26
+    tasks: tuple[str, ...] = ()  # of the mteb library: needs crisis-streams[mteb] and a reachable hub
+    seed: int = 1
+    out: str = ""  # a folder for report.json, report.md and the plots; default CRISIS_CACHE/evaluate/VERSION
+
+
+PRESETS = {
+    "smoke": Config(
+        material="bundled", noise_kinds=("mix_all", "leet"), noise_seeds=2, noise_sentences=60, noise_per_kind=3,
+        noise_langs=("es", "ru"), repeats=2, rows=600, speed_posts=1_000,
+    ),
+    "laptop": Config(),
+    "paper": Config(per_kind=15, posts=0, noise_seeds=10, noise_pairs=0, rows=0, clusters=("tweets-t", "crisis-t26")),
+    "rolaser": Config(measures=(), tasks=ROLASER_TASKS),
+}  # fmt: skip
