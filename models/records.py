@@ -178,7 +178,7 @@ class Example(Struct, frozen=True):
 class ClusterEvent(Struct, frozen=True, omit_defaults=True):
     """A change of one cluster. (cluster_id, version) is unique, so applying it twice is harmless."""
 
-    event: Literal["new", "grow", "merge", "split", "expire", "relabel"]
+    event: Literal["new", "grow", "merge", "expire", "relabel"]
     cluster_id: str
     version: int
     posts: int  # posts in it, repeats included
@@ -194,4 +194,3 @@ class ClusterEvent(Struct, frozen=True, omit_defaults=True):
     languages: dict[str, int] = {}
     sources: dict[str, int] = {}
     into: str | None = None  # merge: the cluster that lives on
-    parent: str | None = None  # split: where it came from
