@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import signal
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
@@ -99,7 +100,7 @@ class Pipeline:
         """Wait until the clusterer has saved a snapshot of everything: its lag is zero."""
         deadline = asyncio.get_running_loop().time() + within_s
         while True:
-            workers = (await self.view.workers()).values()
+            workers = [w for w in (await self.view.workers()).values() if time.time() - w["at"] < 3]  # not the killed ones
             lags = [w["lag"]["posts.matched"] for w in workers if "posts.matched" in w["lag"]]
             if lags and sum(lags) == 0:
                 return

@@ -19,6 +19,7 @@ from models.probes import PROBES, check_probes, probe_vectors
 from models.queries import Query
 from models.records import Frame, MatchedFrame, Origin, Post
 from models.registry import Registry
+from models.search import SearchIndex
 from streams import metrics, stages
 from streams.config import load_settings
 from streams.releases import OWN, Release
@@ -211,17 +212,26 @@ def test_vectors_of_different_versions_are_never_compared(shop, readies, data, t
     made, against = data.draw(st.sampled_from(readies)), data.draw(st.sampled_from(readies))
     embedded = stages.embed(frame(1, texts=texts), made.encoder)
     clusterer = Clusterer(ClusterConfig(), against.encoder.dim, against.encoder.version)
+    index = SearchIndex(against.encoder.dim, against.encoder.version)
     before = clusterer.snapshot()
     matched = stages.match(embedded, made.matcher)
     if made.encoder.version == against.encoder.version:
         stages.match(embedded, against.matcher)
         clusterer.add(matched)
+        index.add_frame(matched)
+        assert index.search(made.encoder.encode([texts[0]])[0], encoder_version=made.encoder.version)
         return
     with pytest.raises(VersionMismatch, match=made.encoder.version):
         stages.match(embedded, against.matcher)
     with pytest.raises(VersionMismatch):
         clusterer.add(matched)
     assert clusterer.snapshot() == before
+    index.add_frame(restate(matched, against.encoder))
+    with pytest.raises(VersionMismatch):
+        index.add_frame(matched)
+    with pytest.raises(VersionMismatch):
+        index.search(made.encoder.encode([texts[0]])[0], encoder_version=made.encoder.version)
+    assert len(index) == len(texts)
     if made.encoder.dim != against.encoder.dim:
         forged = msgspec.structs.replace(embedded, encoder_version=against.encoder.version)
         with pytest.raises(VersionMismatch, match="dim|shape"):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from safetensors.numpy import load_file, save
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from models.bundle import Manifest, read_bundle, write_bundle
+from models.bundle import ADDED, Manifest, contents, read_bundle, write_bundle
 from models.queries import background_texts, load_queries
 from models.text import Cleaning
 
@@ -57,6 +58,15 @@ def shuffled_bundle(path: Path, of: Path, seed: int = 7) -> str:
     tensors = load_file(of / "model.safetensors")
     table = tensors["rows"].astype(np.float32) * tensors["scales"][:, None]
     return _rewrite(path, of, np.random.default_rng(seed).permutation(table), tensors["empty"])
+
+
+def shuffled_rows(path: Path, of: Path, seed: int = 3) -> str:
+    """A bad version of any static bundle, with all that its manifest tells: its rows in another order."""
+    read, tensors = read_bundle(of), load_file(of / "model.safetensors")
+    order = np.random.default_rng(seed).permutation(len(tensors["rows"]))
+    weights = save(tensors | {"rows": tensors["rows"][order], "scales": tensors["scales"][order]})
+    files = {name: held for name, held in contents(read).items() if name not in ADDED} | {"model.safetensors": weights}
+    return write_bundle(path, msgspec.structs.replace(read.manifest, parent=read.id), files).id
 
 
 def _rewrite(path: Path, of: Path, table: np.ndarray, empty: np.ndarray) -> str:

@@ -18,6 +18,7 @@ from models.probes import check_probes
 from models.queries import load_queries
 from models.registry import OWN, Registry, encoder_of
 from models.standing import read_vectors, standing_texts
+from tests.releases.tiny import shuffled_rows
 from training import release
 from training.gates import TOLERANCES, Tolerance, compare, pack_figures
 from training.release import Config, Refused, main, measure, read_arguments
@@ -25,18 +26,19 @@ from training.release import Config, Refused, main, measure, read_arguments
 FIGURES = {"matching": {"en": 0.9, "sw": 0.5}, "noise_matching": {"en": 0.8}, "posts_per_core_s": {"all": 20_000.0}}
 
 
-def changed(path, seed: int | None, **manifest):
-    """The bundled encoder, its rows in another order (seed), or turned by a rotation that changes nothing (None)."""
-    bundled = read_bundle(BUNDLED)
-    tensors = load_file(BUNDLED / "model.safetensors")
-    if seed is not None:
-        order = np.random.default_rng(seed).permutation(len(tensors["rows"]))
-        tensors = tensors | {"rows": tensors["rows"][order], "scales": tensors["scales"][order]}
-    else:
-        order = np.random.default_rng(0).permutation(bundled.manifest.dim)
-        tensors = tensors | {"rows": np.ascontiguousarray(tensors["rows"][:, order]), "empty": tensors["empty"][order].copy()}
+def equal(path, **manifest):
+    """The bundled encoder with its axes in another order, which changes nothing."""
+    bundled, tensors = read_bundle(BUNDLED), load_file(BUNDLED / "model.safetensors")
+    order = np.random.default_rng(0).permutation(bundled.manifest.dim)
+    tensors |= {"rows": np.ascontiguousarray(tensors["rows"][:, order]), "empty": tensors["empty"][order].copy()}
     files = {n: b for n, b in contents(bundled).items() if n != CALIBRATION} | {"model.safetensors": save(tensors)}
     write_bundle(path, msgspec.structs.replace(bundled.manifest, parent=bundled.id, **manifest), files)
+    return path
+
+
+def bad(path):
+    """The bundled encoder with its rows shuffled."""
+    shuffled_rows(path, BUNDLED)
     return path
 
 
@@ -112,7 +114,7 @@ def test_every_tolerance_is_used_and_every_figure_has_one(tmp_path):
 
 
 def test_an_equal_version_is_published_with_its_verdict_and_probes(tmp_path, capsys):
-    path = changed(tmp_path / "equal", None)
+    path = equal(tmp_path / "equal")
     version = main(Config(str(path), registry=str(tmp_path / "registry"), data=False))
     manifest = read_bundle(Registry(tmp_path / "registry").fetch(version, tmp_path / "fetched")).manifest
     assert manifest.id == encoder_of(version) == read_bundle(path).id
@@ -130,7 +132,7 @@ def test_an_equal_version_is_published_with_its_verdict_and_probes(tmp_path, cap
 
 
 def test_a_version_with_shuffled_rows_is_refused_and_if_forced_keeps_the_reason(tmp_path):
-    path = changed(tmp_path / "bad", 3)
+    path = bad(tmp_path / "bad")
     registry = tmp_path / "registry"
     with pytest.raises(Refused, match=r"(?s)is refused, \d+ figures.*en: query_matching 0\.\d+ → 0\.\d+, allowed 0\.\d+"):
         main(Config(str(path), registry=str(registry), data=False))
@@ -144,7 +146,7 @@ def test_a_version_with_shuffled_rows_is_refused_and_if_forced_keeps_the_reason(
 
 
 def test_the_current_version_may_lie_in_the_registry_and_the_first_needs_none(tmp_path):
-    path, registry = changed(tmp_path / "equal", None), str(tmp_path / "registry")
+    path, registry = equal(tmp_path / "equal"), str(tmp_path / "registry")
     version = main(Config(str(path), registry=registry, data=False, current="none"))
     assert main(Config(str(BUNDLED), registry=registry, data=False, current=version[:6]))
     with pytest.raises(EncoderError, match="no bundle directory"):
@@ -152,7 +154,7 @@ def test_the_current_version_may_lie_in_the_registry_and_the_first_needs_none(tm
 
 
 def test_by_default_a_version_is_held_against_what_people_made_current(tmp_path, monkeypatch):
-    path, registry = changed(tmp_path / "equal", None), Registry(tmp_path / "registry")
+    path, registry = equal(tmp_path / "equal"), Registry(tmp_path / "registry")
     monkeypatch.setenv("CRISIS_ENCODER__REGISTRY", registry.url)
     first = main(Config(str(path), data=False))
 
@@ -164,11 +166,11 @@ def test_by_default_a_version_is_held_against_what_people_made_current(tmp_path,
     assert against(main(Config(str(BUNDLED), data=False))) == encoder_of(first)
     registry.choose(OWN)
     with pytest.raises(Refused):
-        main(Config(str(changed(tmp_path / "bad", 3)), data=False))
+        main(Config(str(bad(tmp_path / "bad")), data=False))
 
 
 def test_a_manifest_that_does_not_tell_what_it_was_made_of_is_refused(tmp_path):
-    path = changed(tmp_path / "untold", None, training={}, data_hashes={})
+    path = equal(tmp_path / "untold", training={}, data_hashes={})
     with pytest.raises(Refused, match=r"(?s)manifest: training is empty.*manifest: data_hashes is empty"):
         main(Config(str(path), registry=str(tmp_path / "registry"), data=False))
 
@@ -188,7 +190,7 @@ def test_the_command_line_takes_the_bundle_and_knobs_and_refuses_unknown_ones():
 
 def test_the_command_blocks_with_its_exit_code_and_the_figures(tmp_path):
     """`python -m training.publish BUNDLE`, as people type it."""
-    path, registry = changed(tmp_path / "bad", 3), tmp_path / "registry"
+    path, registry = bad(tmp_path / "bad"), tmp_path / "registry"
     words = [sys.executable, "-m", "training.publish", str(path), f"registry={registry}", "data=false"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
