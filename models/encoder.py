@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
 import numpy as np
 
-from models.bundle import MANIFEST, read_bundle
-from models.errors import EncoderError
+from models.bundle import MANIFEST, Bundle, read_bundle
+from models.errors import BundleError, EncoderError
 from models.static import StaticEncoder
 from models.text import Cleaning
 
@@ -46,7 +47,7 @@ def load_encoder(ref: str | Path | None = None) -> Encoder:
     if ref is None or (path / MANIFEST).exists():
         bundle = read_bundle(path)
         if bundle.manifest.backend == "static":
-            return StaticEncoder(bundle)
+            return StaticEncoder(bundle) if bundle.manifest.whitening is None else _whitened(bundle)
         raise EncoderError(f"{path} needs the back-end {bundle.manifest.backend!r}, which this version does not have")
     if path.is_dir() and not (path / "config.json").exists():
         raise EncoderError(f"{path} holds neither {MANIFEST} (a bundle) nor config.json (a transformers model)")
@@ -55,3 +56,17 @@ def load_encoder(ref: str | Path | None = None) -> Encoder:
     except ImportError as error:
         raise EncoderError(f"{ref!r} is a transformers model: install crisis-streams[torch] ({error})") from error
     return TransformerEncoder(str(ref))
+
+
+def _whitened(bundle: Bundle) -> Encoder:
+    """A static encoder with the whitening its manifest names: `dim` is what comes out."""
+    from models.whitening import WhitenedEncoder, Whitening
+
+    manifest = bundle.manifest
+    if manifest.whitening not in manifest.files:
+        raise BundleError(f"{bundle.path} names the whitening {manifest.whitening!r} and does not hold it")
+    whitening = Whitening.from_bytes((bundle.path / manifest.whitening).read_bytes())
+    if whitening.axes.shape[1] != manifest.dim:
+        raise BundleError(f"{bundle.path} has dim {manifest.dim}, its whitening gives {whitening.axes.shape[1]}")
+    inner = msgspec.structs.replace(manifest, dim=len(whitening.mean))
+    return WhitenedEncoder(StaticEncoder(msgspec.structs.replace(bundle, manifest=inner)), whitening, bundle.id)

@@ -85,10 +85,11 @@ def fit_whitening(vectors: np.ndarray, dim: int) -> Whitening:
 
 @dataclass
 class WhitenedEncoder:
-    """`Encoder`: another encoder's vectors, whitened, at unit length. Its version names both."""
+    """`Encoder`: another encoder's vectors, whitened, at unit length. Its version names both where none is given."""
 
     encoder: Encoder
     whitening: Whitening
+    version: str = ""
 
     def __post_init__(self) -> None:
         if self.encoder.dim != len(self.whitening.mean):
@@ -96,7 +97,7 @@ class WhitenedEncoder:
                 f"encoder {self.encoder.version} has dim {self.encoder.dim}, the whitening {len(self.whitening.mean)}"
             )
         digest = hashlib.sha256(self.whitening.to_bytes()).hexdigest()[:8]
-        self.version: str = f"{self.encoder.version}-w{digest}"
+        self.version = self.version or f"{self.encoder.version}-w{digest}"
         self.dim: int = self.whitening.axes.shape[1]
         self.cleaning: Cleaning = self.encoder.cleaning
 

@@ -16,6 +16,7 @@ from models.encoder import BUNDLED, load_encoder
 from models.errors import BundleError, EncoderError
 from models.skeleton import GRAMS, LETTERS, skeleton, skeleton_grams
 from models.text import Cleaning
+from models.whitening import Whitening
 
 POSTS = [
     "We need water at the school, please hurry!",
@@ -231,6 +232,24 @@ def test_a_back_end_this_version_lacks_is_refused(tmp_path):
     write_bundle(tmp_path / "b", tiny_manifest(backend="quantum"), tiny_files())
     with pytest.raises(EncoderError, match="quantum"):
         load_encoder(tmp_path / "b")
+
+
+def test_a_whitening_the_manifest_names_is_applied_and_part_of_the_id(tmp_path):
+    plain = write_bundle(tmp_path / "plain", tiny_manifest(), tiny_files())
+    encoder, texts = load_encoder(tmp_path / "plain"), ["need water", "help", "we need help", ""]
+    whitening = Whitening(np.full(8, 0.1, np.float32), np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32))
+    manifest, files = tiny_manifest(dim=3, whitening="w.safetensors"), {**tiny_files(), "w.safetensors": whitening.to_bytes()}
+    written = write_bundle(tmp_path / "white", manifest, files)
+    white = load_encoder(tmp_path / "white")
+    assert (white.version, white.dim) == (written.id, 3)
+    assert written.id != plain.id
+    expected = whitening.apply(encoder.encode(texts))
+    np.testing.assert_allclose(white.encode(texts), expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-5)
+    for wrong, reason in ((tiny_manifest(dim=4, whitening="w.safetensors"), "its whitening gives 3"),
+                          (tiny_manifest(dim=3, whitening="v.safetensors"), "does not hold it")):  # fmt: skip
+        write_bundle(tmp_path / "wrong", wrong, files)
+        with pytest.raises(BundleError, match=reason):
+            load_encoder(tmp_path / "wrong")
 
 
 def test_a_failed_write_leaves_the_old_bundle(tiny, monkeypatch):
