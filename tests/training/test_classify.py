@@ -13,6 +13,7 @@ from tokenizers import Tokenizer
 from transformers import AutoModel
 
 from models.bundle import Manifest, write_bundle
+from models.encoder import load_encoder
 from models.text import Cleaning
 from training import classify, loop, mlm
 from training.classify import macro_f1, read_dataset
@@ -105,6 +106,20 @@ def test_the_smoke_run_learns_saves_resumes_and_gives_an_interval(tmp_path, bund
     again = json.loads((classify.main(broken) / "run.json").read_text())["metrics"]
     assert again == metrics
     assert (out / "repeat-1" / "best" / "head.safetensors").exists()
+
+
+def test_a_probe_of_an_encoder_is_the_job_on_its_bundle(tmp_path, bundle):
+    config = smoke(tmp_path, f"base={bundle}", "epochs=2")
+    probed = classify.probe(load_encoder(bundle), config)
+    whole = json.loads((classify.main(config) / "run.json").read_text())
+    assert probed.pop("data_hash") == whole["data_hash"] and probed == whole["metrics"]
+
+
+def test_a_sample_of_the_rows_is_always_the_same(tmp_path):
+    path = tmp_path / "posts.tsv"
+    path.write_text("text\tlabel\n" + "".join(f"post {i}\t{'ab'[i % 2]}\n" for i in range(200)))
+    first, again = (read_dataset(smoke(tmp_path, f"file={path}", "most=60")) for _ in range(2))
+    assert len(first.texts) == 60 and first.texts == again.texts and set(first.texts) < {f"post {i}" for i in range(200)}
 
 
 def test_a_transformer_is_trained_whole_with_mean_pooling(tmp_path):

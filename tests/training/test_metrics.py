@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import spearmanr
 
 from training.metrics import (
     anisotropy,
+    bootstrap,
     class_similarity,
     collect_entities,
     cosine_histogram,
     hard_negatives,
     mean_interval,
     pairwise_cosine_distance,
+    spearman,
     welch_p,
     xsim,
 )
@@ -209,3 +212,27 @@ def test_welch_tells_groups_apart():
     assert welch_p([1, 1.1, 0.9, 1.0], [2, 2.1, 1.9, 2.0]) < 0.001
     assert welch_p([1, 2, 3], [1, 2, 3]) == pytest.approx(1.0)
     assert (welch_p([0, 0], [0, 0]), welch_p([0, 0], [1, 1])) == (1.0, 0.0)
+
+
+def test_the_bootstrap_of_a_mean_is_as_wide_as_the_normal_law_says():
+    values = np.random.default_rng(0).normal(3, 2, 400)
+    low, high = bootstrap(lambda drawn: values[drawn].mean(), 400, seed=1, repeats=2000)
+    reach = 1.96 * values.std() / np.sqrt(400)
+    assert (low, high) == pytest.approx((values.mean() - reach, values.mean() + reach), abs=0.02)
+    assert bootstrap(lambda drawn: values[drawn].mean(), 400, seed=1) == bootstrap(lambda drawn: values[drawn].mean(), 400, seed=1)
+
+
+def test_the_bootstrap_leaves_out_draws_that_have_no_value():
+    labels = np.array([True, False])  # some draws have no positive
+    low, high = bootstrap(lambda drawn: 1.0 if labels[drawn].any() else float("nan"), 2, seed=1)
+    assert (low, high) == (1.0, 1.0)
+    assert np.isnan(bootstrap(lambda drawn: float("nan"), 2, seed=1)).all()
+
+
+def test_spearman_by_hand_and_as_scipy_has_it():
+    # Ranks 1 2 3 4 and 2 1 4 3: Σd² = 4, 1 − 6 · 4 / (4 · 15) = .6.
+    assert spearman(np.array([1, 2, 3, 4]), np.array([20, 10, 40, 30])) == pytest.approx(0.6)
+    assert np.isnan(spearman(np.ones(3), np.arange(3)))
+    rng = np.random.default_rng(2)
+    first, second = rng.integers(0, 5, 60), rng.integers(0, 5, 60)  # many ties
+    assert spearman(first, second) == pytest.approx(spearmanr(first, second).statistic)

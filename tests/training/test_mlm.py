@@ -9,11 +9,18 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import AutoModelForMaskedLM, AutoTokenizer
+from transformers import (
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
 
 from models.errors import ConfigError
 from training import loop, mlm
-from training.data import DataError
+from training.data import DataError, Pairs
 from training.jobs import read_config
 
 
@@ -85,6 +92,34 @@ def test_the_smoke_run_learns_saves_resumes_and_reloads(tmp_path, monkeypatch):
     mlm.main(further)
     begun = json.loads((tmp_path / "further" / "run.json").read_text())["metrics"]
     assert begun["loss_before"] < metrics["loss_before"] - 0.3
+
+
+def test_the_loss_of_the_asked_pieces_is_the_models_own_loss():
+    shape = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    torch.manual_seed(1)
+    ids = torch.randint(5, 50, (3, 12))
+    inputs, labels = mlm.mask_pieces(ids, torch.tensor([0]), 0.3, 4, 50, torch.Generator().manual_seed(1))
+    for kind in (RobertaForMaskedLM(RobertaConfig(**shape)), BertForMaskedLM(BertConfig(**shape))):  # with and without lm_head
+        model = kind.eval()
+        own, ours = model(input_ids=inputs, labels=labels).loss, mlm.loss_of_asked(model, inputs, labels)
+        assert ours.item() == pytest.approx(own.item(), rel=1e-5)
+        own.backward()
+        expected = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        model.zero_grad()
+        ours.backward()
+        found = [p.grad for p in model.parameters() if p.grad is not None]
+        assert len(found) == len(expected) and all(torch.allclose(a, b, atol=1e-6) for a, b in zip(found, expected, strict=True))
+
+
+def test_licensed_sources_give_each_text_once_in_the_languages_asked_for(monkeypatch):
+    pairs = Pairs(["water", "water", "bread"], ["agua", "eau", "pan"], ["es", "fr", "es"], ["s"] * 3, "h")
+    monkeypatch.setattr(mlm, "data_dir", lambda: None)
+    monkeypatch.setattr(mlm, "training_pairs", lambda root, sources: pairs)
+    ask = lambda *words: mlm.texts_of(read_config(mlm.PRESETS, ["smoke", "sources=s", *words]))  # noqa: E731
+    assert ask() == ["water", "bread", "agua", "eau", "pan"]
+    assert ask("langs=en") == ["water", "bread"] and ask("langs=fr,es") == ["agua", "eau", "pan"]
+    with pytest.raises(DataError, match="no text in xx among s"):
+        ask("langs=xx")
 
 
 def test_what_cannot_be_run_is_refused_before_anything_is_trained(tmp_path):

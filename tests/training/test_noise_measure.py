@@ -8,7 +8,14 @@ import pytest
 from models.text import Cleaning
 from training.data import DataError
 from training.noise import measure
-from training.noise.measure import PRESETS, noise_figures, normalisation_figures, normalisation_pairs, show
+from training.noise.measure import (
+    PRESETS,
+    neutral_figures,
+    noise_figures,
+    normalisation_figures,
+    normalisation_pairs,
+    show,
+)
 
 SENTENCES = [
     "The flood in Nepal killed 25 people on Monday, because the river rose quickly.",
@@ -51,6 +58,14 @@ def test_an_encoder_that_does_not_see_the_noise_has_less_of_every_error():
     assert metrics["folding"]["normalisation"]["toy en"]["matching"] == 1
     table = show(metrics)
     assert "mix_all" in table and "toy en" in table and "folding" in table and " p " in table
+
+
+def test_other_languages_are_noised_by_what_changes_them_alone():
+    texts = {"de": ["Über dem Fluß", "Wir brauchen Wasser"], "es": ["aqui hay agua", "no hay pan"]}
+    found = neutral_figures(Trigrams(False), texts, seeds=2, kinds=("accs", "leet"))
+    assert len(found["de"]["accs"]["xsim"]) == 2 and "accs" not in found["es"]  # there is no accent to drop
+    leet = [np.mean(neutral_figures(Trigrams(fold), texts, 5, ("leet",))["es"]["leet"]["cosine_distance"]) for fold in (False, True)]
+    assert leet[1] < leet[0]
 
 
 def test_the_real_sets_are_read_and_only_pairs_that_differ_count(data_dir):

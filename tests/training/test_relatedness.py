@@ -46,6 +46,14 @@ def test_agreeing_people_are_reliable_and_guessing_ones_are_not():
     assert split_half_reliability(judgements, 1, 5) == split_half_reliability(judgements, 1, 5)
 
 
+def test_split_half_reliability_by_hand():
+    """One tuple, judged twice: each half is one judgement, whichever it is. Best a then best b, worst d both times:
+    scores 1 0 0 −1 and 0 1 0 −1, ranks 4 2½ 2½ 1 and 2½ 4 2½ 1, correlation (1½ · 1½) / (2 · 1½²) = ½."""
+    tuples = np.array([[0, 1, 2, 3], [0, 1, 2, 3]])
+    judgements = Judgements(list("abcd"), tuples, np.array([0, 1]), np.array([3, 3]))
+    assert split_half_reliability(judgements, seed=1, repeats=7) == pytest.approx(0.5)
+
+
 def test_a_file_gives_judgements_and_a_damaged_line_is_named(tmp_path):
     path = tmp_path / "bws.tsv"
     path.write_text(HEADER + "a\tb\tc\td\ta\td\nb\ta\te\tc\te\tb\n")

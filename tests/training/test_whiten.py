@@ -109,6 +109,30 @@ def test_a_target_is_whitened_with_the_languages_that_remain(tmp_path):
         whiten.main(smoke(tmp_path, "target=qq"), Letters(30))
 
 
+def test_the_pairs_of_the_research_sets_are_read(data_dir, monkeypatch):
+    monkeypatch.setenv("CRISIS_DATA", str(data_dir))
+    config = read_config(whiten.PRESETS, ["laptop", "pairs=stsb", "langs=en,de"])
+    found = whiten.read_pairs(config)
+    assert {split: {lang: len(rows) for lang, rows in own.items()} for split, own in found.items()} == {
+        "train": {"en": 5749, "de": 5749}, "dev": {"en": 1379, "de": 1379},
+    }  # fmt: skip
+    assert len(whiten.read_pairs(whiten.PRESETS["laptop"])["dev"]) == 14
+
+
+def test_unknown_pairs_and_languages_are_refused(tmp_path):
+    with pytest.raises(whiten.ConfigError, match="pairs=sts: choose from semrel, stsb, posts"):
+        whiten.main(smoke(tmp_path, "pairs=sts"), Letters(1))
+    with pytest.raises(whiten.ConfigError, match="no pairs in qq; there are de, en"):
+        whiten.main(smoke(tmp_path, "langs=en,qq"), Letters(1))
+
+
+def test_the_figures_are_kept_where_the_result_is_asked_for(tmp_path):
+    out = whiten.main(smoke(tmp_path, "langs=en,es", f"result={tmp_path / 'result.json'}", "force=true"), Letters(cone=30))
+    kept = json.loads((tmp_path / "result.json").read_text())["metrics"]
+    assert kept == json.loads((out / "run.json").read_text())["metrics"] and kept["encoder"] == "letters"
+    assert set(kept["by_language"]) == {"en", "es"}
+
+
 def test_spearman_is_of_ranks_and_nan_where_nothing_varies():
     pairs = labelled(1, np.zeros(12))
     squared = Labelled(pairs.first, pairs.second, pairs.gold**3)
