@@ -1,7 +1,7 @@
 """The static encoder: a table of vectors; a post is the unit vector of the sum of its features' rows.
 
 Features are the pieces of a multilingual tokenizer and, where the bundle says so, groups of consonants that every
-script shares (`models.skeleton`). The weight of a feature is the length of its row, so rare words speak louder than
+script shares (`models.skeleton`) and groups of letters that survive slips (`models.letters`). The weight of a feature is the length of its row, so rare words speak louder than
 "the" without a second table. No attention, no torch; most of the time is the tokenizer's. Rows are int8, one scale each.
 Compare model2vec (https://github.com/MinishLab/model2vec) and SIF (Arora, Liang, Ma 2017); ours is trained across
 languages by `training.distill`.
@@ -11,35 +11,60 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 from safetensors.numpy import load_file
+from scipy.sparse import csr_array
 from tokenizers import Tokenizer
 
-from models.bundle import Bundle
+from models.bundle import Bundle, Manifest
 from models.errors import BundleError
+from models.letters import letter_groups
 from models.skeleton import GRAMS, skeleton_grams
 from models.text import Cleaning, clean
 
 BATCH = 1024  # posts split at a time: enough to keep the tokenizer's threads busy
 
 
+class Reading(Struct, frozen=True):
+    """What of a text a static encoder reads; kept in its bundle's settings."""
+
+    max_length: int  # pieces; twice as many consonant groups and four times as many letter groups
+    skeleton: bool = False
+    letters: int = 0  # rows for letter groups; 0 = none are read
+
+    def rows(self, pieces: int) -> int:
+        """Rows of the table: one for each piece, then consonant groups, then letter groups."""
+        return pieces + (GRAMS if self.skeleton else 0) + self.letters
+
+
 def features(
-    tokenizer: Tokenizer, texts: Sequence[str], cleaning: Cleaning, max_length: int, with_skeleton: bool
-) -> list[np.ndarray]:
-    """The rows each text reads: its first `max_length` pieces, then its skeleton groups, int32.
+    tokenizer: Tokenizer, texts: Sequence[str], cleaning: Cleaning, reading: Reading
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows the texts read, one text after another, int32, and where each text begins and ends: text i has
+    `found[starts[i] : starts[i + 1]]`.
 
     Training and serving call this same function.
     """
-    cleaned = [clean(text, cleaning) for text in texts]
+    cleaned, most = [clean(text, cleaning) for text in texts], reading.max_length
     encodings = tokenizer.encode_batch_fast(cleaned, add_special_tokens=False)
-    pieces = [np.array(encoding.ids[:max_length], np.int32) for encoding in encodings]
-    if not with_skeleton:
-        return pieces
+    kinds = [[np.array(encoding.ids[:most], np.int32) for encoding in encodings]]
     first = tokenizer.get_vocab_size()
-    return [
-        np.concatenate([ids, skeleton_grams(text)[: 2 * max_length] + first])
-        for ids, text in zip(pieces, cleaned, strict=True)
-    ]
+    if reading.skeleton:
+        kinds.append([skeleton_grams(text)[: 2 * most] + first for text in cleaned])
+    if reading.letters:
+        first += reading.rows(0) - reading.letters
+        kinds.append([groups[: 4 * most] + first for groups in letter_groups(cleaned, reading.letters)])
+    found = [rows for text in zip(*kinds, strict=True) for rows in text]
+    starts = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(np.reshape([len(rows) for rows in found], (len(texts), len(kinds))).sum(1), out=starts[1:])
+    return np.concatenate(found) if found else np.zeros(0, np.int32), starts
+
+
+def reading_of(manifest: Manifest) -> Reading:
+    """What the encoder of that manifest reads."""
+    return msgspec.convert({**manifest.settings, "max_length": manifest.max_length}, Reading)
 
 
 class StaticEncoder:
@@ -55,10 +80,9 @@ class StaticEncoder:
         self.version: str = manifest.id
         self.dim: int = manifest.dim
         self.cleaning: Cleaning = manifest.cleaning
-        self._max_length = manifest.max_length
-        self._skeleton = bool(manifest.settings.get("skeleton", False))
+        self._reading = reading_of(manifest)
         self._tokenizer = Tokenizer.from_file(str(bundle.path / "tokenizer.json"))
-        expected = self._tokenizer.get_vocab_size() + (GRAMS if self._skeleton else 0)
+        expected = self._reading.rows(self._tokenizer.get_vocab_size())
         if rows.shape != (expected, self.dim) or self._empty.shape != (self.dim,):
             raise BundleError(f"{bundle.path}: table {rows.shape}, but {expected} features of dim {self.dim}")
         self._table = rows.astype(np.float32) * scales[:, None].astype(np.float32)
@@ -71,10 +95,10 @@ class StaticEncoder:
         return out
 
     def _encode_into(self, out: np.ndarray, texts: Sequence[str]) -> None:
-        found = features(self._tokenizer, texts, self.cleaning, self._max_length, self._skeleton)
-        # One sum a post: numpy's reduceat over the whole batch took 13 times as long.
-        for row, ids in zip(out, found, strict=True):
-            self._table.take(ids, axis=0).sum(axis=0, out=row)
+        found, starts = features(self._tokenizer, texts, self.cleaning, self._reading)
+        # Sums of rows as a sparse product: a loop of numpy sums took 6 times as long, its reduceat 80 times.
+        ones = np.ones(len(found), np.float32)
+        out[:] = csr_array((ones, found, starts), shape=(len(texts), len(self._table))) @ self._table
         norms = np.linalg.norm(out, axis=1, keepdims=True)
         # No feature, or features that cancel: the direction stored for "nothing said", so that no row is ever NaN.
         nothing = norms[:, 0] < 1e-6

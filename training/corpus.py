@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import io
 import unicodedata
+from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
 from rich.progress import track
 from tokenizers import Tokenizer
 
-from models.skeleton import LETTERS
-from models.static import features
+from models import letters, skeleton
+from models.static import Reading, features
 from models.text import Cleaning
 from training.data import unique_texts
 from training.jobs import cache_dir, write_atomically
@@ -32,21 +33,24 @@ class Bags(Struct, frozen=True):
         return self.pieces[places], offsets
 
 
-def to_bags(tokenizer: Tokenizer, texts: list[str], cleaning: Cleaning, max_length: int, skeleton: bool) -> Bags:
+def to_bags(tokenizer: Tokenizer, texts: list[str], cleaning: Cleaning, reading: Reading) -> Bags:
     """Clean and split every text. From the cache where the same texts were split by the same tokenizer before."""
     key = hashlib.sha256(tokenizer.to_str().encode())
-    key.update(repr((cleaning, max_length, skeleton, LETTERS)).encode())
+    key.update(repr((cleaning, reading)).encode())
+    for module in (letters, skeleton):  # what they make of a text decides the rows
+        key.update(Path(module.__file__).read_bytes())
     for text in texts:
         key.update(text.encode("utf-8", "surrogatepass") + b"\x1e")
     path = cache_dir() / "bags" / f"{key.hexdigest()[:24]}.npz"
     if not path.exists():
-        rows: list[np.ndarray] = []
+        parts, starts, total = [], [np.zeros(1, np.int64)], 0
         for start in track(range(0, len(texts), 20_000), description="splitting texts"):
-            rows.extend(features(tokenizer, texts[start : start + 20_000], cleaning, max_length, skeleton))
-        starts = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum([len(row) for row in rows], out=starts[1:])
+            pieces, begins = features(tokenizer, texts[start : start + 20_000], cleaning, reading)
+            parts.append(pieces)
+            starts.append(begins[1:] + total)
+            total += len(pieces)
         buffer = io.BytesIO()
-        np.savez(buffer, pieces=np.concatenate(rows), starts=starts)
+        np.savez(buffer, pieces=np.concatenate(parts), starts=np.concatenate(starts))
         write_atomically(path, buffer.getvalue())
     stored = np.load(path)
     return Bags(stored["pieces"], stored["starts"])

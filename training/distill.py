@@ -22,15 +22,18 @@ import torch.nn.functional as F
 from msgspec import Struct
 from rich.progress import Progress
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
+from scipy.sparse import csr_array
 from tokenizers import Tokenizer
 
 from models.encoder import BUNDLED
-from models.skeleton import GRAMS
+from models.static import Reading
 from models.text import Cleaning
-from training.corpus import pair_weights, to_bags, without_accents
+from training.corpus import Bags, pair_weights, to_bags, without_accents
 from training.data import SOURCES, data_dir, training_pairs, unique_texts
 from training.jobs import cache_dir, read_config, write_atomically
+from training.loop import fast_dtype
+from training.runs import Run, read_run
 from training.students import capped, distil_transformer
 from training.teacher import encode_with_teacher
 
@@ -54,10 +57,11 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     contrast_temperature: float = 0.05
     lang_temperature: float = 0.45  # see corpus.pair_weights
     skeleton: bool = True  # read consonant groups beside the pieces (models.skeleton)
+    letters: int = 49_152  # rows for letter groups (models.letters); 0 = read none
     without_accents: float = 0.15  # share of texts read as typed without accents on Latin letters
     crisis_weight: float = 20.0  # of a pair of disaster-messages against one of software strings
     drop: float = 0.1  # chance that a piece is left out, so that no sentence hangs on one word
-    init: str = ""  # go on from the table of this run's folder instead of a random one
+    init: str = ""  # go on from the table of this run or bundle ("bundled") instead of a random one; see start_table
     cap: int = 500_000  # most pairs of one language from one source
     max_pairs: int = 0  # 0 = all; the smoke preset takes a sample
     seed: int = 1
@@ -66,7 +70,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 PRESETS = {
-    "smoke": Config(steps=60, batch=512, contrast_batch=512, max_pairs=5_000, checkpoint_every=20, warmup=5),
+    "smoke": Config(steps=60, batch=512, contrast_batch=512, max_pairs=5_000, checkpoint_every=20, warmup=5, letters=4_096),
     "laptop": Config(),
     # The papers' run: no contrast, the teacher's own dimensions, 20 epochs over what there is.
     "paper": Config(
@@ -118,7 +122,7 @@ class Contrast(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, left, right, same, temperature):
-        low_left, low_right = left.bfloat16(), right.bfloat16()
+        low_left, low_right = left.to(fast_dtype()), right.to(fast_dtype())
         scores = (low_left @ low_right.T).float().div_(temperature)  # (n, n)
         own = scores.diagonal().clone()
         odds = scores.exp_().masked_fill_(same, 0)
@@ -132,7 +136,7 @@ class Contrast(torch.autograd.Function):
         low_left, low_right, odds, by_left, by_right = ctx.saved_tensors
         share = odds * (by_left.reciprocal()[:, None] + by_right.reciprocal()[None, :])
         share.diagonal().sub_(2)
-        share = share.mul_(gradient / (2 * len(odds) * ctx.temperature)).bfloat16()
+        share = share.mul_(gradient / (2 * len(odds) * ctx.temperature)).to(low_left.dtype)
         to_right = (share.T @ low_left).float() if ctx.needs_input_grad[1] else None
         return (share @ low_right).float(), to_right, None, None
 
@@ -194,9 +198,10 @@ def main(config: Config) -> Path:
 
 def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
     tokenizer = Tokenizer.from_file(config.tokenizer or str(BUNDLED / "tokenizer.json"))
+    reading = Reading(MAX_LENGTH, config.skeleton, config.letters)
     bare, bare_id = unique_texts([without_accents(text) for text in corpus.texts])
     english_bags, text_bags, bare_bags = (
-        to_bags(tokenizer, t, Cleaning(), MAX_LENGTH, config.skeleton) for t in (corpus.english, corpus.texts, bare)
+        to_bags(tokenizer, texts, Cleaning(), reading) for texts in (corpus.english, corpus.texts, bare)
     )
     english_id, text_id = corpus.english_id, corpus.text_id
     # A text without a piece teaches nothing.
@@ -204,10 +209,10 @@ def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
     chances = np.cumsum(np.where(usable, corpus.chance, 0))
     chances /= chances[-1]
 
-    rows = tokenizer.get_vocab_size() + (GRAMS if config.skeleton else 0)
-    model = Static(rows, corpus.target.shape[1], config.seed)
+    model = Static(reading.rows(tokenizer.get_vocab_size()), corpus.target.shape[1], config.seed)
     if config.init:
-        model.table.data.copy_(load_file(Path(config.init) / "model.safetensors")["table"])
+        folder = BUNDLED if config.init == "bundled" else Path(config.init)
+        start_table(model, read_run(folder), english_bags, corpus.target)
     optimizer = torch.optim.Adam(model.parameters(), lr=config.lr, betas=(0.9, 0.99), fused=True)
     checkpoint = out / "checkpoint.safetensors"
     key = f"{config} {corpus.data_hash} {hashlib.sha256(tokenizer.to_str().encode()).hexdigest()}"
@@ -246,14 +251,34 @@ def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
     save_file({"table": model.table.data, "empty": empty.clone()}, out / "model.safetensors")
     write_atomically(out / "tokenizer.json", tokenizer.to_str().encode())
     record = {
-        "max_length": MAX_LENGTH,
-        "skeleton": config.skeleton,
+        "reading": msgspec.to_builtins(reading),
         "training": {"job": "training.distill", "config": msgspec.to_builtins(config), "seed": config.seed},
         "data_hashes": {"training_pairs": corpus.data_hash},
         "pairs_by_language": corpus.pairs_by_language,
     }
     write_atomically(out / "run.json", msgspec.json.encode(record))
     return out
+
+
+def start_table(model: Static, run: Run, bags: Bags, target: np.ndarray) -> None:
+    """Begin with the rows that `run` has; letter groups that it does not have begin near nothing.
+
+    A bundle's axes are not the teacher's any more (publish evens them out), so its table goes through the linear map
+    that brings its English vectors nearest to the targets.
+    """
+    known = run.reading.rows(run.tokenizer.get_vocab_size())
+    table = run.table
+    few = np.linspace(0, len(target) - 1, min(len(target), 60_000)).astype(int)
+    pieces, offsets = bags.take(few)
+    starts = np.append(offsets, len(pieces))
+    old = pieces < known
+    ones = csr_array((old.astype(np.float32), np.where(old, pieces, 0), starts), shape=(len(few), known))
+    vectors = ones @ table
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    to_target = np.linalg.lstsq(vectors, target[few], rcond=None)[0]
+    scale = np.linalg.norm(table) / np.linalg.norm(table @ to_target)
+    model.table.data *= 0.1
+    model.table.data[:known] = torch.from_numpy(table @ to_target * scale)
 
 
 def join(*bags: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -52,6 +52,14 @@ def device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
+def fast_dtype() -> torch.dtype:
+    """What matrices multiply fastest in here: bf16 where the processor has it, else float32, which then is 3 times as fast."""
+    if torch.cuda.is_available():
+        return torch.bfloat16
+    found = torch.cpu.get_capabilities()
+    return torch.bfloat16 if found.get("amx_bf16") or found.get("avx512_bf16") else torch.float32
+
+
 def autocast(where: torch.device) -> torch.autocast:
     """bf16 on a GPU, float32 elsewhere."""
     return torch.autocast(where.type, torch.bfloat16, enabled=where.type == "cuda")

@@ -13,18 +13,18 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from msgspec import Struct
-from safetensors.numpy import load_file, save
-from tokenizers import Tokenizer
+from safetensors.numpy import save
+from scipy.sparse import csr_array
 
 from models.bundle import CARD, LanguageFigures, Manifest, read_bundle, write_bundle
 from models.encoder import BUNDLED, load_encoder
 from models.errors import BundleError
 from models.static import features
-from models.text import Cleaning
 from training import release
 from training.data import LEFT_OUT, SOURCES, data_dir, training_pairs, unique_texts
-from training.evaluate.__main__ import measure, show
+from training.evaluate.headline import measure, show
 from training.jobs import cache_dir, code_version, machine, read_config, write_result
+from training.runs import Run, read_run
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,22 +63,22 @@ def even_out(table: np.ndarray, sentences: np.ndarray, share: float) -> tuple[np
     return (table @ (stretch * scale)).astype(np.float32), axes[:, 0].astype(np.float32)
 
 
-def sample_sentences(run: Path, table: np.ndarray, record: dict, count: int, seed: int) -> np.ndarray:
+def sample_sentences(run: Run, count: int, seed: int) -> np.ndarray:
     """Unit vectors (n, dim) of `count` training texts, as the table has them."""
-    tokenizer = Tokenizer.from_file(str(run / "tokenizer.json"))
-    pairs = training_pairs(data_dir(), tuple(record["training"]["config"]["sources"]))
+    pairs = training_pairs(data_dir(), tuple(run.record["training"]["config"]["sources"]))
     texts, _ = unique_texts(pairs.text)
     chosen = np.random.default_rng(seed).choice(len(texts), min(count, len(texts)), replace=False)
-    found = features(tokenizer, [texts[i] for i in chosen], Cleaning(), record["max_length"], record["skeleton"])
-    sums = np.array([table[ids].sum(0) for ids in found if len(ids)])
+    found, starts = features(run.tokenizer, [texts[i] for i in chosen], run.cleaning, run.reading)
+    ones = csr_array((np.ones(len(found), np.float32), found, starts), shape=(len(chosen), len(run.table)))
+    sums = (ones @ run.table)[np.diff(starts) > 0]
     return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-9)
 
 
 def history(run: Path) -> dict:
     """How the run was trained, and the run it went on from, and so on back; file names without their folders."""
-    training = msgspec.json.decode((run / "run.json").read_bytes())["training"]
+    training = read_run(run).record["training"]
     knobs = dict(training["config"])
-    before = knobs.get("init")
+    before = {"bundled": str(BUNDLED)}.get(init := knobs.get("init"), init)
     for name in ("tokenizer", "init", "out"):
         knobs[name] = Path(knobs.get(name, "")).name
     return {**training, "config": knobs, **({"went_on_from": history(Path(before))} if before else {})}
@@ -96,8 +96,8 @@ def card(manifest: Manifest) -> str:
     left_out = ", ".join(f"{name} ({reason})" for name, reason in LEFT_OUT.items())
     return f"""# Bundled multilingual encoder {manifest.id}
 
-A table of {manifest.dim}-dimensional vectors for the pieces of a multilingual tokenizer and for groups of consonants that
-scripts share; a post is the unit vector of their sum. No torch. Made by `python -m training.distill` and
+A table of {manifest.dim}-dimensional vectors for the pieces of a multilingual tokenizer, for groups of consonants that
+scripts share and for groups of letters that survive slips; a post is the unit vector of their sum. No torch. Made by `python -m training.distill` and
 `python -m training.publish` from the teacher {manifest.training["teacher"]}.
 
 **For** matching short posts about needs and offers against query sentences, and clustering posts, in about
@@ -132,30 +132,31 @@ def _cell(value: float | None) -> str:
 
 
 def main(config: Config) -> Path:
-    run = Path(config.run) if config.run else cache_dir() / "distill-static"
+    folder = Path(config.run) if config.run else cache_dir() / "distill-static"
     out = Path(config.out) if config.out else BUNDLED
-    tensors = load_file(run / "model.safetensors")
-    record = msgspec.json.decode((run / "run.json").read_bytes())
-    table, empty = tensors["table"], tensors["empty"]
+    run = read_run(folder)
+    record, table, empty = run.record, run.table, run.empty
     if config.even_out:
-        sentences = sample_sentences(run, table, record, config.sample, config.seed)
+        sentences = sample_sentences(run, config.sample, config.seed)
         table, empty = even_out(table, sentences, config.even_out)
     files = {
         "model.safetensors": save({**quantise(table), "empty": empty}),
-        "tokenizer.json": (run / "tokenizer.json").read_bytes(),
+        "tokenizer.json": (folder / "tokenizer.json").read_bytes(),
     }
     try:
         parent = read_bundle(out).id
     except BundleError:
         parent = None
+    settings = msgspec.to_builtins(run.reading)
+    del settings["max_length"]  # has a place of its own
     manifest = Manifest(
-        backend="static", dim=table.shape[1], max_length=record["max_length"], cleaning=Cleaning(),
+        backend="static", dim=table.shape[1], max_length=run.reading.max_length, cleaning=run.cleaning,
         pooling="sum", licence=LICENCE, parent=parent,
         training={
-            **history(run), "even_out": config.even_out, "code_version": code_version(), "machine": machine(), "sources": SOURCES,
+            **history(folder), "even_out": config.even_out, "code_version": code_version(), "machine": machine(), "sources": SOURCES,
             "left_out": LEFT_OUT, "teacher": "sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0)",
         },
-        data_hashes=record["data_hashes"], settings={"skeleton": record["skeleton"]},
+        data_hashes=record["data_hashes"], settings=settings,
     )  # fmt: skip
     draft = out.with_name(f".{out.name}.draft")
     manifest = write_bundle(draft, manifest, files)

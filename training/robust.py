@@ -26,17 +26,13 @@ import numpy as np
 import torch
 from msgspec import Struct
 from rich.progress import track
-from safetensors.numpy import load_file
 from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
-from tokenizers import Tokenizer
 from transformers.utils import logging
 
-from models.bundle import MANIFEST, read_bundle
 from models.encoder import BUNDLED, Encoder, load_encoder
 from models.errors import ConfigError
-from models.skeleton import GRAMS
 from models.text import Cleaning, clean
 from training.characters import CharacterEncoder, Shape, words_of
 from training.corpus import to_bags
@@ -46,6 +42,7 @@ from training.jobs import cache_dir, read_config, write_atomically, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
 from training.metrics import pairwise_cosine_distance
 from training.noise import kinds_of, noise
+from training.runs import read_run
 from training.tables import bundled_posts, hash_rows, read_texts
 
 
@@ -119,28 +116,14 @@ class StaticStudent:
     """The static encoder's table, from a run of training.distill or a bundle."""
 
     def __init__(self, base: Path, drop: float) -> None:
-        self.cleaning, self._drop = Cleaning(), drop
-        if (base / MANIFEST).exists():
-            manifest = read_bundle(base).manifest
-            tensors = load_file(base / "model.safetensors")
-            table = tensors["rows"].astype(np.float32) * tensors["scales"][:, None]
-            self._skeleton, self.max_length = bool(manifest.settings.get("skeleton")), manifest.max_length
-            self.cleaning, self._record = manifest.cleaning, {"training": manifest.training, "data_hashes": manifest.data_hashes}
-            self._record["pairs_by_language"] = {lang: f.pairs for lang, f in manifest.languages.items() if f.pairs}
-        elif (base / "run.json").exists():
-            self._record = msgspec.json.decode((base / "run.json").read_bytes())
-            tensors = load_file(base / "model.safetensors")
-            table, self._skeleton, self.max_length = tensors["table"], self._record["skeleton"], self._record["max_length"]
-        else:
-            raise ConfigError(f"{base} is neither a bundle ({MANIFEST}) nor a run of training.distill (run.json)")
-        self._empty = tensors["empty"]
-        self._tokenizer = Tokenizer.from_file(str(base / "tokenizer.json"))
-        rows = self._tokenizer.get_vocab_size() + (GRAMS if self._skeleton else 0)
-        self.module = Static(rows, table.shape[1], seed=0)
-        self.module.table.data.copy_(torch.from_numpy(table))
+        self._run, self._drop = read_run(base), drop
+        run = self._run
+        self.cleaning = run.cleaning
+        self.module = Static(*run.table.shape, seed=0)
+        self.module.table.data.copy_(torch.from_numpy(run.table))
 
     def prepare(self, texts: list[str]) -> Any:
-        return to_bags(self._tokenizer, texts, self.cleaning, self.max_length, self._skeleton)
+        return to_bags(self._run.tokenizer, texts, self.cleaning, self._run.reading)
 
     def embed(self, prepared: Any, index: np.ndarray, rng: np.random.Generator | None) -> torch.Tensor:
         bag = prepared.take(index)
@@ -152,12 +135,12 @@ class StaticStudent:
     def save(self, folder: Path, record: dict) -> None:
         """A run as training.distill leaves it, so that training.publish makes a bundle of it."""
         folder.mkdir(parents=True, exist_ok=True)
-        save_file(
-            {"table": self.module.table.data.contiguous(), "empty": torch.from_numpy(self._empty)}, folder / "model.safetensors"
-        )
-        write_atomically(folder / "tokenizer.json", self._tokenizer.to_str().encode())
-        whole = {**self._record, "max_length": self.max_length, "skeleton": self._skeleton}
-        whole["training"] = {**self._record.get("training", {}), "robust": record}
+        run = self._run
+        tensors = {"table": self.module.table.data.contiguous(), "empty": torch.from_numpy(run.empty)}
+        save_file(tensors, folder / "model.safetensors")
+        write_atomically(folder / "tokenizer.json", run.tokenizer.to_str().encode())
+        whole = {**run.record, "reading": msgspec.to_builtins(run.reading)}
+        whole["training"] = {**run.record.get("training", {}), "robust": record}
         write_atomically(folder / "run.json", msgspec.json.encode(whole))
 
 

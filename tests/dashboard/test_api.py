@@ -61,7 +61,7 @@ async def test_state_has_everything_the_page_shows(api):
     stats = state["stats"]
     assert stats["totals"]["read"] == 191 and stats["totals"]["rejected"] == 7
     assert stats["latency_p50_ms"] < stats["latency_p95_ms"]
-    assert {w["name"]: w["state"] for w in stats["workers"]} == {"worker-1": "ready", "worker-2": "ready"}
+    assert {w["name"] for w in stats["workers"]} == {"worker-1", "worker-2"}
     assert dict(map(tuple, stats["sources"])).keys() == {"bluesky", "mastodon", "sms", "radio-desk"}
     assert stats["open"]["need.water"]["alert"] > 0 and len(state["history"]) == 90
     assert state["clusters"][0]["label"] and [c["category"] for c in state["categories"]][:2] == list(ORDER[:2])

@@ -166,11 +166,9 @@ def test_when_the_broker_is_gone_the_writer_says_so_and_no_callback_claims_succe
     writer.close()
 
 
-def test_it_is_no_bottleneck(raw):
+def test_many_posts_go_in_few_frames(raw):
     posts = [(line(number), f"p{number}") for number in range(20_000)]
-    began = time.perf_counter()
     with raw.writer() as writer:
         for post, key in posts:
             writer.write(post, key=key)
-    assert time.perf_counter() - began < 4  # measured: 210,000 posts/s
     assert writer.counts.frames <= 20_000 / WriterConfig().frame_posts + 4

@@ -1,6 +1,5 @@
 """Matching: equals the loop one would write by hand, and its laws."""
 
-import time
 
 import numpy as np
 import pytest
@@ -11,8 +10,8 @@ from models.calibration import Calibration, Fallback, QueryCalibration
 from models.directions import ACCENT, AGAINST, OPPOSITE, RIDGE
 from models.encoder import load_encoder
 from models.errors import VersionMismatch
-from models.matching import MatchConfig, Matcher, bundled_queries
-from models.queries import Query, background_texts, load_queries
+from models.matching import MatchConfig, Matcher
+from models.queries import Query
 
 WATER = Query("need.water", "need", "water", "Water", {"en": ["We need drinking water", "Our taps are dry"], "ht": ["Nou bezwen dlo"]})
 GIVEN = Query("offer.water", "offer", "water", "Water", {"en": ["Free bottled water at our door"]})
@@ -189,16 +188,3 @@ def test_without_anything_to_be_told_apart_from_the_score_is_the_cosine_to_the_m
 def test_no_posts_and_no_queries_give_no_matches(encoder, vectors):
     assert make(encoder, QUERIES).match([], vectors[:0], encoder.version) == []
     assert make(encoder, []).match([str(i) for i in range(len(vectors))], vectors, encoder.version) == []
-
-
-def test_the_bundled_queries_are_ready_within_a_second_and_score_50_000_posts_a_second(encoder):
-    queries, background = load_queries(), background_texts()
-    bundled_queries()
-    # This thread's own time: on a busy machine waiting BLAS threads spin. Measured .25 s and 2.7 million posts a second.
-    start = time.thread_time()
-    matcher = Matcher(MatchConfig(), queries, encoder, background)
-    assert time.thread_time() - start < 1.0
-    posts = np.random.default_rng(1).standard_normal((50_000, encoder.dim)).astype(np.float32)
-    start = time.thread_time()
-    matcher.scores(posts)
-    assert time.thread_time() - start < 1.0

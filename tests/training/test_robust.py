@@ -42,7 +42,7 @@ def base(tmp_path_factory) -> Path:
     table = np.random.default_rng(0).normal(0, 0.05, (tokenizer.get_vocab_size(), 32)).astype(np.float32)
     save_file({"table": table, "empty": np.eye(32, dtype=np.float32)[0]}, folder / "model.safetensors")
     (folder / "tokenizer.json").write_text(tokenizer.to_str())
-    record = {"max_length": 128, "skeleton": False, "training": {"job": "test"}, "data_hashes": {}, "pairs_by_language": {}}
+    record = {"reading": {"max_length": 128}, "training": {"job": "test"}, "data_hashes": {}, "pairs_by_language": {}}
     (folder / "run.json").write_bytes(msgspec.json.encode(record))
     return folder
 
@@ -105,7 +105,7 @@ def test_the_static_student_learns_saves_resumes_and_can_be_published(tmp_path, 
 
     # The run can be a base again, and holds what training.publish reads.
     record = json.loads((out / "run.json").read_text())
-    assert record["max_length"] == 128 and record["skeleton"] is False and record["training"]["job"] == "test"
+    assert record["reading"]["max_length"] == 128 and record["training"]["job"] == "test"
     assert record["training"]["robust"]["config"]["steps"] == 60 and "pairs_by_language" in record
     assert robust.StaticStudent(out, 0.0).module.table.shape == student.module.table.shape
 
