@@ -1,7 +1,7 @@
 """What an encoder is, and how to get one.
 
     encoder = load_encoder()                                # the bundled multilingual one: numpy only, offline
-    encoder = load_encoder("path/to/bundle")                # a published version
+    encoder = load_encoder("path/to/bundle")                # a published version; ONNX ones need the extra [onnx]
     encoder = load_encoder("crisistransformers/CT-XLMR-SE") # any sentence-transformers model; needs the extra [torch]
 """
 
@@ -39,7 +39,8 @@ class Encoder(Protocol):
 
 
 def load_encoder(ref: str | Path | None = None) -> Encoder:
-    """The bundled encoder (None), a bundle directory, or a transformers directory or hub id (extra [torch]).
+    """The bundled encoder (None), a bundle directory (ONNX ones need the extra [onnx]), a character-aware
+    student of training.robust, or a transformers directory or hub id (both need [torch]).
 
     Raises BundleError if a bundle is refused, EncoderError if there is nothing usable at `ref`.
     """
@@ -48,14 +49,28 @@ def load_encoder(ref: str | Path | None = None) -> Encoder:
         bundle = read_bundle(path)
         if bundle.manifest.backend == "static":
             return StaticEncoder(bundle) if bundle.manifest.whitening is None else _whitened(bundle)
+        if bundle.manifest.backend == "onnx":
+            return _onnx(bundle)
         raise EncoderError(f"{path} needs the back-end {bundle.manifest.backend!r}, which this version does not have")
-    if path.is_dir() and not (path / "config.json").exists():
+    by_letters = (path / "character_encoder.json").exists()
+    if path.is_dir() and not (by_letters or any((path / name).exists() for name in ("config.json", "modules.json"))):
         raise EncoderError(f"{path} holds neither {MANIFEST} (a bundle) nor config.json (a transformers model)")
     try:
+        from models.characters import CharacterAwareEncoder
         from models.transformer import TransformerEncoder
     except ImportError as error:
-        raise EncoderError(f"{ref!r} is a transformers model: install crisis-streams[torch] ({error})") from error
-    return TransformerEncoder(str(ref))
+        raise EncoderError(f"{str(ref)!r} is run by torch: install crisis-streams[torch] ({error})") from error
+    return CharacterAwareEncoder(path) if by_letters else TransformerEncoder(ref)
+
+
+def _onnx(bundle: Bundle) -> Encoder:
+    if bundle.manifest.whitening is not None:
+        raise EncoderError(f"{bundle.path} whitens an ONNX encoder, which this version does not: export it without")
+    try:
+        from models.onnx import OnnxEncoder
+    except ImportError as error:
+        raise EncoderError(f"{bundle.path} is run by ONNX Runtime: install crisis-streams[onnx] ({error})") from error
+    return OnnxEncoder(bundle)
 
 
 def _whitened(bundle: Bundle) -> Encoder:

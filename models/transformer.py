@@ -1,100 +1,114 @@
 """Any sentence-transformers or transformers model as an `Encoder`, through torch (extra [torch]).
 
-Reads what such a directory says about itself: `modules.json` and the pooling's `config.json` where they exist, mean
-pooling where they do not (what the CrisisTransformers papers use). Posts are sorted by length and batched by token
-budget, so that little is computed for padding; float32 on a CPU, bfloat16 on a GPU.
+sentence-transformers reads the directory: its modules, pooling, longest text and prompt. A BERT or XLM-R with one pooling
+is run packed on a GPU, in bfloat16; everything else in length-sorted batches by sentence-transformers' own modules,
+float32 on a CPU, bfloat16 on a GPU.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 
+from models.batching import encode_in_windows, micro_batches, packed_batches
 from models.errors import EncoderError
-from models.text import Cleaning, clean
+from models.packed import Packed, PackedEncoder, refusal
+from models.text import Cleaning
 
-TOKENS = {"cpu": 4096, "cuda": 16384}  # in a batch, padding counted; measured best in sentence vectors a second
+TOKENS = {"cpu": 4096, "cuda": 16384}  # in a batch, padding counted; on a CPU flat within 8 % from 512 to 4096
+WINDOW = {"cpu": 1024, "cuda": 8192}  # on a GPU a window should fill several batches
+LONGEST = 512  # tokens read of a text, whatever longer its model could read: posts are short, and time is not
 
 
 class TransformerEncoder:
-    """`Encoder` over a local directory or a hub id. The pooling is "mean" or "cls"."""
+    """`Encoder` over a local directory or a hub id. Raises EncoderError if it cannot be loaded or is not for text.
 
-    def __init__(self, ref: str, cleaning: Cleaning | None = None, max_length: int = 128) -> None:
+    packed: run BERT and XLM-R shapes packed; None = on a GPU.
+    """
+
+    def __init__(self, ref: str | Path, cleaning: Cleaning | None = None, packed: bool | None = None) -> None:
+        ref = str(ref)
         # The CrisisTransformers sentence encoders of 2024 read @MENTION, all else here @USER.
         self.cleaning = cleaning or Cleaning(mention_token="@MENTION" if "CT-" in ref and ref.endswith("-SE") else "@USER")
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.pooling = _pooling(ref)
         try:
-            config = AutoConfig.from_pretrained(ref)
-            self._tokenizer = AutoTokenizer.from_pretrained(ref)
-            dtype = torch.bfloat16 if self.device.type == "cuda" else torch.float32
-            self._model = AutoModel.from_pretrained(ref, dtype=dtype).to(self.device).eval()
-        except (OSError, ValueError) as error:
-            raise EncoderError(f"cannot load the transformers model {ref!r}: {error}") from error
-        self.dim: int = config.hidden_size
-        self._max_length = min(max_length, getattr(self._tokenizer, "model_max_length", max_length))
+            model = SentenceTransformer(ref, device=str(self.device))
+        except Exception as error:  # a model from outside fails as its libraries like
+            raise EncoderError(f"cannot load the model {ref!r}: {type(error).__name__}: {error}") from error
+        if not isinstance(model[0], Transformer) or model.tokenizer is None:
+            raise EncoderError(
+                f"{ref} begins with the module {type(model[0]).__name__}: only transformers over text are served;"
+                " `python -m training.distill` makes a static encoder"
+            )
+        self._model = model.to(torch.bfloat16 if self.device.type == "cuda" else torch.float32).eval()
+        self._tokenizer = model.tokenizer
+        self._prefix: str = model.prompts.get(model.default_prompt_name or "", "") or ""
+        pooling = next((module for module in model if isinstance(module, Pooling)), None)
+        if self._prefix and pooling is not None and not pooling.include_prompt:
+            raise EncoderError(f"{ref} pools without its prompt {self._prefix!r}, which is not supported: save it without one")
+        self.dim: int = model.get_embedding_dimension()
+        self._longest = min(model.max_seq_length or LONGEST, LONGEST)
         self.version: str = self._version()
+        self._packed: PackedEncoder | None = None
+        if self.device.type == "cuda" if packed is None else packed:
+            self._packed = _packed_of(model, self.device)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """(n, dim) float32, C-contiguous, unit rows in input order."""
-        cleaned = [clean(text, self.cleaning) for text in texts]
-        out = np.empty((len(texts), self.dim), np.float32)
-        if not cleaned:
-            return out
-        ids = self._tokenizer(cleaned, truncation=True, max_length=self._max_length)["input_ids"]
-        # A tokenizer without special tokens gives nothing for "": the last axis stands for it.
-        out[:] = np.eye(self.dim, dtype=np.float32)[-1]
-        order = sorted((i for i in range(len(ids)) if ids[i]), key=lambda i: len(ids[i]))
+        """(n, dim) float32, C-contiguous, unit rows, row i for texts[i]."""
+        where = self.device.type
         with torch.inference_mode():
-            start = 0
-            while start < len(order):
-                end, budget = start, TOKENS[self.device.type]
-                while end < len(order) and (end == start or (end + 1 - start) * len(ids[order[end]]) <= budget):
-                    end += 1
-                rows = order[start:end]
-                out[rows] = self._forward([ids[i] for i in rows])
-                start = end
-        return out
+            if self._packed is not None:
+                return encode_in_windows(
+                    texts, self.dim, self.cleaning, self._prepare_packed, self._packed.start, WINDOW[where]
+                )
+            return encode_in_windows(texts, self.dim, self.cleaning, self._prepare, self._run, WINDOW[where])
 
-    def _forward(self, ids: list[list[int]]) -> np.ndarray:
-        batch = self._tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.device)
-        states = self._model(**batch).last_hidden_state.float()  # (rows, length, dim)
-        if self.pooling == "cls":
-            pooled = states[:, 0]
-        else:
-            mask = batch["attention_mask"][..., None].float()
-            pooled = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
-        return torch.nn.functional.normalize(pooled, dim=-1).cpu().numpy()
+    def _ids(self, cleaned: list[str]) -> list[list[int]]:
+        texts = [self._prefix + text for text in cleaned]
+        return self._tokenizer(texts, truncation=True, max_length=self._longest)["input_ids"]
+
+    def _prepare(self, cleaned: list[str]) -> list[tuple[np.ndarray, dict[str, torch.Tensor]]]:
+        ids = self._ids(cleaned)
+        return [
+            (rows, dict(self._tokenizer.pad({"input_ids": [ids[i] for i in rows]}, return_tensors="pt")))
+            for rows in micro_batches([len(post) for post in ids], TOKENS[self.device.type])
+        ]
+
+    def _prepare_packed(self, cleaned: list[str]) -> list[tuple[np.ndarray, Packed]]:
+        ids = self._ids(cleaned)
+        batches = packed_batches([len(post) for post in ids], TOKENS[self.device.type])
+        return [(rows, self._packed.pack([ids[i] for i in rows])) for rows in batches]
+
+    def _run(self, batch: dict[str, torch.Tensor]) -> Callable[[], np.ndarray]:
+        features = {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
+        vectors = self._model(features)["sentence_embedding"][:, : self.dim].float()
+        vectors = torch.nn.functional.normalize(vectors, dim=-1)
+        return lambda: vectors.cpu().numpy()
 
     def _version(self) -> str:
-        """12 hex digits over the weights, the pooling and the cleaning: what decides the vectors."""
-        digest = hashlib.sha256(repr((self.pooling, self._max_length, self.cleaning)).encode())
+        """12 hex digits over the weights, the modules, the cleaning and what is read: what decides the vectors."""
+        modules = [(type(module).__name__, getattr(module, "pooling_mode", None)) for module in self._model]
+        digest = hashlib.sha256(repr((modules, self._longest, self._prefix, self.cleaning)).encode())
         for name, tensor in sorted(self._model.state_dict().items()):
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
         return digest.hexdigest()[:12]
 
 
-def _pooling(ref: str) -> str:
-    """ "mean" or "cls", as a sentence-transformers directory says; "mean" where there is no word of it."""
-    modules = Path(ref) / "modules.json"
-    if not modules.exists():
-        return "mean"
-    for module in json.loads(modules.read_text()):
-        if module["type"].endswith("Pooling"):
-            config = json.loads((Path(ref) / module["path"] / "config.json").read_text())
-            # Written as flags by sentence-transformers before version 6, as a word since.
-            if config.get("pooling_mode") == "cls" or config.get("pooling_mode_cls_token"):
-                return "cls"
-            if config.get("pooling_mode") == "mean" or config.get("pooling_mode_mean_tokens"):
-                return "mean"
-            raise EncoderError(f"{ref} pools by {config}: only mean and cls are supported")
-        if not module["type"].endswith(("Transformer", "Normalize")):
-            raise EncoderError(f"{ref} has a module {module['type']}, which this back-end does not run")
-    return "mean"
+def _packed_of(model: SentenceTransformer, device: torch.device) -> PackedEncoder | None:
+    """The model's weights for a packed forward; None if its modules or its shape are others."""
+    modules = list(model)
+    if model.truncate_dim is not None or [type(module) for module in modules[:2]] != [Transformer, Pooling] or len(modules) > 3:
+        return None
+    if len(modules) == 3 and not isinstance(modules[2], Normalize):
+        return None
+    body, pooling = modules[0].auto_model, modules[1].pooling_mode
+    if pooling not in ("mean", "cls", "max") or refusal(body.config):
+        return None
+    return PackedEncoder(body, pooling, body.dtype).to(device).eval()

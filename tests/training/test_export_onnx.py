@@ -1,0 +1,120 @@
+"""An exported bundle gives torch's vectors without torch."""
+
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.bundle import read_bundle, write_bundle
+from models.encoder import load_encoder
+from models.errors import BundleError, ConfigError, EncoderError
+from models.onnx import MODEL, OnnxEncoder
+from models.packed import PackedEncoder
+from models.probes import check_probes
+from models.transformer import TransformerEncoder
+from tests.models.tiny_transformer import TEXTS, save_tiny, tiny_model
+from training.export_onnx import Config, main
+from training.onnx_graph import encoder_graph, observed_ranges
+
+
+@pytest.mark.parametrize("kind, pooling", [("xlm-roberta", "mean"), ("bert", "mean"), ("bert", "cls"), ("xlm-roberta", "max")])
+def test_float32_gives_torchs_vectors(tmp_path, kind, pooling):
+    folder = save_tiny(tmp_path, kind, pooling)
+    main(Config(str(folder), str(tmp_path / "bundle"), "fp32", max_texts=50))
+    encoder = load_encoder(tmp_path / "bundle")
+    assert isinstance(encoder, OnnxEncoder)
+    vectors, expected = encoder.encode(TEXTS), TransformerEncoder(folder).encode(TEXTS)
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    assert ((vectors * expected).sum(1) > 0.9999).all()
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """The int8 bundle of a tiny XLM-R, and its directory."""
+    folder = tmp_path_factory.mktemp("onnx")
+    source = save_tiny(folder)
+    main(Config(str(source), str(folder / "bundle"), max_texts=300))
+    return folder / "bundle", source
+
+
+def test_int8_is_near_torch_and_smaller(exported, tmp_path):
+    bundle, source = exported
+    manifest = read_bundle(bundle).manifest
+    assert manifest.backend == "onnx" and manifest.settings["precision"] == "int8" and manifest.max_length == 60
+    cosines = (load_encoder(bundle).encode(TEXTS) * TransformerEncoder(source).encode(TEXTS)).sum(1)
+    assert cosines.min() > 0.97
+    check_probes(load_encoder(bundle), manifest.evaluation["probes"])
+    main(Config(str(source), str(tmp_path / "fp32"), "fp32", max_texts=50))
+    assert (bundle / MODEL).stat().st_size < 0.6 * (tmp_path / "fp32" / MODEL).stat().st_size
+
+
+def test_int8_products_are_integer_products(exported):
+    graph = onnx.load(exported[0] / MODEL).graph
+    assert sum(node.op_type == "MatMulIntegerToFloat" for node in graph.node) == 3 * 6
+    assert not [node for node in graph.node if node.op_type == "Gemm"]
+
+
+@pytest.fixture(scope="module")
+def int8(exported) -> OnnxEncoder:
+    return load_encoder(exported[0])
+
+
+@given(texts=st.lists(st.text(max_size=30), max_size=9), order=st.randoms())
+@settings(max_examples=25)
+def test_an_int8_vector_does_not_hang_on_order_or_company(int8, texts, order):
+    vectors = int8.encode(texts)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    places = list(range(len(texts)))
+    order.shuffle(places)
+    shuffled = int8.encode([texts[i] for i in places])
+    assert ((shuffled * vectors[places]).sum(1) > 0.9999).all()
+    for text, vector in zip(texts, vectors, strict=True):
+        assert int8.encode([text])[0] @ vector > 0.9999
+
+
+def test_the_ranges_are_those_of_the_tokens_that_are_there():
+    model, ids = tiny_model("bert"), [[5, 6, 7, 8], [9]]
+    graph, names = encoder_graph(PackedEncoder(model))
+    together = observed_ranges(graph, names, [(np.array([ids[0], [9, 0, 0, 0]]), np.array([[1, 1, 1, 1], [1, 0, 0, 0]], np.float32))])
+    alone = observed_ranges(graph, names, [(np.array([post]), np.ones((1, len(post)), np.float32)) for post in ids])
+    assert len(names) == 3 * 4
+    for name in names:
+        np.testing.assert_allclose(together[name], alone[name], atol=1e-5)
+    with torch.inference_mode():
+        hidden = model(input_ids=torch.tensor([ids[0]]), output_hidden_states=True).hidden_states[1]
+    entering = [r for n, r in alone.items() if n == "layer 0 norm 2"][0]  # what enters layer 1
+    assert entering[0] <= float(hidden.min()) + 1e-5 and float(hidden.max()) - 1e-5 <= entering[1]
+
+
+def test_a_bundle_is_served_where_torch_cannot_be_imported(exported):
+    code = (
+        "import sys\n"
+        "class Block:\n"
+        "    def find_spec(self, name, *a):\n"
+        "        if name.split('.')[0] in ('torch', 'transformers', 'sentence_transformers', 'onnx'): raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Block())\n"
+        "from models.encoder import load_encoder\n"
+        f"assert load_encoder({str(exported[0])!r}).encode(['help', '']).shape == (2, 48)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_a_file_that_is_no_graph_is_refused(exported, tmp_path):
+    manifest = read_bundle(exported[0]).manifest
+    files = {MODEL: b"not a graph", "tokenizer.json": (exported[0] / "tokenizer.json").read_bytes()}
+    write_bundle(tmp_path / "b", manifest, files)
+    with pytest.raises(BundleError, match=f"ONNX Runtime {onnxruntime.__version__} refuses"):
+        load_encoder(tmp_path / "b")
+
+
+def test_what_cannot_be_exported_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="precision"):
+        main(Config("minilm", "x", "int3"))
+    with pytest.raises(EncoderError, match="no BERT or XLM-R with one pooling"):
+        main(Config(str(save_tiny(tmp_path, pooling="lasttoken")), str(tmp_path / "b")))

@@ -1,0 +1,101 @@
+"""A BERT or XLM-R sentence encoder as a bundle for ONNX Runtime: served on a CPU without torch (`models.onnx`).
+
+python -m training.export_onnx minilm out=DIR                       # the teacher, all-MiniLM-L6-v2, int8
+python -m training.export_onnx MODEL out=DIR precision=fp32 licence=MIT
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from models.batching import micro_batches, pad
+from models.bundle import Manifest, write_bundle
+from models.encoder import load_encoder
+from models.errors import ConfigError, EncoderError
+from models.onnx import MODEL
+from models.probes import PROBES, check_probes, probe_vectors
+from models.queries import background_texts, load_queries
+from models.text import clean
+from training.data import read_lines
+from training.jobs import read_config
+from training.onnx_graph import encoder_graph, observed_ranges
+from training.teacher import teacher_path
+
+LEAST_COSINE = {"fp32": 0.9999, "int8": 0.95}  # to torch's vectors, of every text; int8 is .97 to .99 when it is well
+LARGEST = 2**31 - 1  # bytes of a protobuf
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """Knobs of the export."""
+
+    model: str = ""  # sentence-transformers directory or hub id
+    out: str = ""  # the bundle to write
+    precision: str = "int8"  # or "fp32"
+    reduce_range: bool = False  # 7-bit weights, to be served by processors without VNNI
+    texts: str = ""  # file of lines like those to be served, for int8's scales; empty = the bundled queries
+    max_texts: int = 2000
+    licence: str = "as the model it was exported from"
+
+
+def main(config: Config) -> Manifest:
+    from models.packed import PackedEncoder
+    from models.transformer import TransformerEncoder
+
+    if config.precision not in LEAST_COSINE or not config.out:
+        raise ConfigError(f"set out=DIR and precision={' or '.join(LEAST_COSINE)}; got {config.out!r}, {config.precision!r}")
+    source = TransformerEncoder(teacher_path() if config.model == "minilm" else config.model, packed=True)
+    if not isinstance(source._packed, PackedEncoder):
+        raise EncoderError(f"{config.model} is no BERT or XLM-R with one pooling by mean, cls or max: serve it by [torch]")
+    fast = getattr(source._tokenizer, "backend_tokenizer", None)
+    if fast is None:
+        raise EncoderError(f"{config.model} has no tokenizer.json: its tokenizer runs only inside transformers")
+    packed = source._packed.float().cpu()
+    texts = _texts(config)
+    graph, entering = encoder_graph(packed)
+    if config.precision == "int8":
+        ids = source._ids([clean(text, source.cleaning) for text in texts])
+        batches = (pad([ids[i] for i in rows]) for rows in micro_batches([len(post) for post in ids], 512))
+        ranges = observed_ranges(graph, entering, batches)
+        graph, _ = encoder_graph(packed, ranges, config.reduce_range)
+    if graph.ByteSize() > LARGEST:
+        raise EncoderError(f"the graph of {config.model} is {graph.ByteSize()} bytes, an ONNX file holds {LARGEST}: use int8")
+    files = {MODEL: graph.SerializeToString(), "tokenizer.json": fast.to_str().encode()}
+    settings = {"precision": config.precision, "prefix": source._prefix}
+    manifest = Manifest(
+        "onnx", source.dim, source._longest, source.cleaning, packed.pooling, config.licence,
+        parent=source.version, settings=settings, training={"model": Path(config.model).name, "reduce_range": config.reduce_range, "texts": Path(config.texts).name},
+    )  # fmt: skip
+    write_bundle(config.out, manifest, files)
+    exported = load_encoder(config.out)
+    check_probes(exported)
+    sample = [*PROBES, *texts[:: max(1, len(texts) // 300)]]
+    cosines = (exported.encode(sample) * source.encode(sample)).sum(1)
+    if (worst := float(cosines.min())) < LEAST_COSINE[config.precision]:
+        raise EncoderError(f"{config.out}: cosine {worst:.4f} to torch's on {sample[int(cosines.argmin())]!r}: do not serve it")
+    evaluation = {"cosine_to_torch": {"mean": float(cosines.mean()), "least": worst}, "probes": probe_vectors(exported)}
+    manifest = write_bundle(config.out, msgspec.structs.replace(manifest, evaluation=evaluation), files)
+    print(f"{config.out}: {manifest.id}, {sum(map(len, files.values())) / 1e6:.1f} MB, cosine to torch {cosines.mean():.5f} (least {worst:.5f})")
+    return manifest
+
+
+def _texts(config: Config) -> list[str]:
+    """What int8's scales are taken from, spread over the whole file."""
+    if config.texts:
+        texts = read_lines(Path(config.texts))
+    else:
+        texts = [*(text for query in load_queries() for _, text in query.texts()), *background_texts()]
+    if not texts:
+        raise ConfigError(f"{config.texts} holds no line")
+    return [texts[i] for i in np.linspace(0, len(texts) - 1, min(config.max_texts, len(texts))).astype(int)]
+
+
+if __name__ == "__main__":
+    first = sys.argv[1] if len(sys.argv) > 1 else ""
+    if "=" in first or not first:
+        raise ConfigError("name the model first: python -m training.export_onnx minilm out=DIR")
+    main(read_config({first: Config(model=first)}, [first, *sys.argv[2:]]))
