@@ -26,6 +26,7 @@ from safetensors.torch import save_file
 from scipy.sparse import csr_array
 from tokenizers import Tokenizer
 
+from models.bundle import MANIFEST
 from models.encoder import BUNDLED
 from models.static import Reading
 from models.text import Cleaning
@@ -212,7 +213,9 @@ def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
     model = Static(reading.rows(tokenizer.get_vocab_size()), corpus.target.shape[1], config.seed)
     if config.init:
         folder = BUNDLED if config.init == "bundled" else Path(config.init)
-        start_table(model, read_run(folder), english_bags, corpus.target)
+        known = start_table(read_run(folder), english_bags, corpus.target, is_bundle=(folder / MANIFEST).exists())
+        model.table.data *= 0.1  # letter groups that the run did not have begin near nothing
+        model.table.data[: len(known)] = torch.from_numpy(known)
     optimizer = torch.optim.Adam(model.parameters(), lr=config.lr, betas=(0.9, 0.99), fused=True)
     checkpoint = out / "checkpoint.safetensors"
     key = f"{config} {corpus.data_hash} {hashlib.sha256(tokenizer.to_str().encode()).hexdigest()}"
@@ -260,25 +263,20 @@ def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
     return out
 
 
-def start_table(model: Static, run: Run, bags: Bags, target: np.ndarray) -> None:
-    """Begin with the rows that `run` has; letter groups that it does not have begin near nothing.
-
-    A bundle's axes are not the teacher's any more (publish evens them out), so its table goes through the linear map
-    that brings its English vectors nearest to the targets.
+def start_table(run: Run, bags: Bags, target: np.ndarray, is_bundle: bool) -> np.ndarray:
+    """The rows to go on from. A bundle's axes are not the teacher's any more (publish evens them out), so its table goes
+    through the linear map that brings its English vectors nearest to the targets.
     """
-    known = run.reading.rows(run.tokenizer.get_vocab_size())
-    table = run.table
+    if not is_bundle:
+        return run.table
     few = np.linspace(0, len(target) - 1, min(len(target), 60_000)).astype(int)
     pieces, offsets = bags.take(few)
-    starts = np.append(offsets, len(pieces))
-    old = pieces < known
-    ones = csr_array((old.astype(np.float32), np.where(old, pieces, 0), starts), shape=(len(few), known))
-    vectors = ones @ table
+    known = (pieces < len(run.table)).astype(np.float32)
+    read = csr_array((known, np.where(known, pieces, 0), np.append(offsets, len(pieces))), shape=(len(few), len(run.table)))
+    vectors = read @ run.table
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    to_target = np.linalg.lstsq(vectors, target[few], rcond=None)[0]
-    scale = np.linalg.norm(table) / np.linalg.norm(table @ to_target)
-    model.table.data *= 0.1
-    model.table.data[:known] = torch.from_numpy(table @ to_target * scale)
+    table = run.table @ np.linalg.lstsq(vectors, target[few], rcond=None)[0]
+    return table * np.linalg.norm(run.table) / np.linalg.norm(table)
 
 
 def join(*bags: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

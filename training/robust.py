@@ -56,6 +56,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     sources: tuple[str, ...] = tuple(SOURCES)  # which parallel sets
     max_texts: int = 400_000  # a sample, languages by size ** lang_temperature; 0 = all
     lang_temperature: float = 0.5
+    english: float = 0.3  # share of English in the sample: most kinds of noise are known for it alone; 0 = like the others
     noise_rate: float = 0.1  # chance of each transformation (the paper's p_all); other languages have fewer of them
     copies: int = 2  # noised versions of each text
     contrast: float = 0.0  # weight of telling the batch's texts apart, beside the MSE; not in the paper
@@ -221,16 +222,21 @@ def read_corpus(config: Config) -> list[Text]:
         pairs = training_pairs(data_dir(), config.sources)
         found = {*zip(pairs.text, pairs.lang, strict=True), *((text, "en") for text in pairs.english)}
         texts = [Text(*row) for row in sorted(found)]
-    return sample_texts(texts, config.max_texts, config.lang_temperature, config.seed)
+    return sample_texts(texts, config.max_texts, config.lang_temperature, config.seed, config.english)
 
 
-def sample_texts(texts: list[Text], size: int, temperature: float, seed: int) -> list[Text]:
-    """At most `size` texts (0 = all), each language in proportion to its number of texts ** temperature."""
+def sample_texts(texts: list[Text], size: int, temperature: float, seed: int, english: float = 0.0) -> list[Text]:
+    """At most `size` texts (0 = all), each language in proportion to its number of texts ** temperature; English, where
+    `english` is not 0, in that share.
+    """
     if not size or size >= len(texts):
         return texts
     rng = np.random.default_rng(seed)
     langs, index, counts = np.unique([t.lang for t in texts], return_inverse=True, return_counts=True)
-    weight = (counts ** (temperature - 1))[index]
+    share = counts.astype(float) ** temperature
+    if english and "en" in langs:
+        share[langs == "en"] = share[langs != "en"].sum() * english / (1 - english)
+    weight = (share / counts)[index]
     # The keys u ** (1 / w) of Efraimidis and Spirakis: the largest are a weighted sample without replacement.
     chosen = np.argpartition(-np.log(rng.random(len(texts))) / weight, size)[:size]
     return [texts[i] for i in np.sort(chosen)]

@@ -73,6 +73,12 @@ def test_thin_languages_get_more_than_their_share_of_the_sample():
     assert sample_texts(texts, 0, 0.5, 1) == texts
 
 
+def test_english_has_the_share_of_the_sample_that_is_asked_for():
+    texts = [Text(f"{lang} {i}", lang) for lang, count in (("en", 4_000), ("fr", 9_000), ("ht", 1_000)) for i in range(count)]
+    counts = Counter(t.lang for t in sample_texts(texts, 3_000, 0.5, seed=1, english=0.4))
+    assert abs(counts["en"] - 1_200) < 100 and counts["ht"] > 300
+
+
 def test_each_text_is_noised_in_the_manner_of_its_language_and_by_itself_alone():
     texts = [Text("Помогите пожалуйста, нужна вода", "ru"), Text("Please send water to the people here", "en")]
     both = noised(texts, 0.9, 1)
