@@ -76,11 +76,13 @@ def list_versions(settings: Settings, as_json: bool) -> None:
         Column("version", no_wrap=True), Column("role", no_wrap=True), "workers", Column("published", no_wrap=True),
         "back-end", "languages", Column("parent", no_wrap=True),
     )  # fmt: skip
+    published = {encoder_of(e.version) for e in entries}
+    serving[OWN] = sum(n for version, n in serving.items() if version not in published)
     own = [] if settings.encoder.registry and release.current != OWN and OWN not in release.earlier else [OWN]
     for name, entry in [*((o, None) for o in own), *((e.version, e) for e in entries)]:
         m = entry.manifest if entry else None
         table.add_row(
-            name, _role(release, name), str(serving.get(encoder_of(name), "") if m else ""),
+            name, _role(release, name), str(serving.get(encoder_of(name)) or ""),
             _when(entry.published_at if entry else None)[:10], *(
                 (f"{m.backend} {m.dim}", str(len(m.languages)), m.parent or "–") if m
                 else (escape(entry.problem) if entry else "of the settings", "", "")
