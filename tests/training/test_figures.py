@@ -1,0 +1,34 @@
+"""The table of results says what the results say."""
+
+import json
+
+import pytest
+
+from training import figures
+from training.evaluate.published import by_part
+
+
+def test_the_table_is_that_of_the_files():
+    assert figures.TABLE.read_text("utf-8") == figures.table(), "run: python -m training.figures"
+
+
+def test_every_result_names_its_command_and_machine_and_no_path_of_it():
+    assert figures.result_files()
+    for name in figures.result_files():
+        record = json.loads((figures.RESULTS / name).read_text("utf-8"))
+        assert {"command", "commit", "machine", "data_hash", "seed", "config", "metrics"} <= set(record), name
+        assert record["command"].startswith("python -m training."), name
+        assert not [word for word in record["command"].split() if word.partition("=")[2].startswith("/")], name
+
+
+def test_what_the_table_says_of_the_paper_is_published():
+    text = figures.whitening()
+    for system, shown in {"XLM-R-base": (".591", ".439"), "XLM-R-base whitened": (".689", ".475"), "mBERT": (".597", ".439"),
+                          "mBERT whitened": (".641", ".447")}.items():  # fmt: skip
+        found = by_part(system, paper="Li 2024")
+        assert (f"{found['es']:.3f}"[1:], f"{found['id']:.3f}"[1:]) == shown and shown[0] in text and shown[1] in text
+
+
+def test_a_result_of_no_known_kind_is_named():
+    with pytest.raises(KeyError, match="odd.json begins with none of"):
+        figures.kind_of("odd.json")
