@@ -153,6 +153,9 @@ def load_settings(path: str | Path | None = None, **overrides: dict) -> Settings
     class FromFile(Settings):
         model_config = SettingsConfigDict(toml_file=found if found.is_file() else None)
 
+    typed = {name for name in os.environ if name.startswith("CRISIS_") and "__" in name}
+    if unknown := sorted(n for n in typed if n.removeprefix("CRISIS_").split("__")[0].lower() not in Settings.model_fields):
+        raise ConfigError(f"no such section: {', '.join(unknown)}; sections: {', '.join(Settings.model_fields)}")
     try:
         return FromFile(**overrides)
     except ValidationError as error:

@@ -19,7 +19,7 @@ from kafka import TopicPartition as SyncTopicPartition
 from models.errors import QueryError
 from models.queries import Query, check_query
 from streams.config import Settings
-from streams.kafka import client_options, read_to_end
+from streams.kafka import client_options, reaching, read_to_end
 
 log = logging.getLogger(__name__)
 
@@ -57,33 +57,28 @@ def apply_records(queries: dict[str, Query], records: Iterable) -> list[str]:
 
 
 def publish_queries(settings: Settings, changes: dict[str, Query | None]) -> None:
-    """Write queries (None removes) and wait until the broker has them."""
-    producer = KafkaProducer(**client_options(settings.broker), acks="all")
-    try:
+    """Write queries (None removes) and wait until the broker has them. Raises ServiceError if it cannot be reached."""
+    with reaching(settings), contextlib.closing(KafkaProducer(**client_options(settings.broker), acks="all")) as producer:
         sent = [
             producer.send(settings.topics.name("queries"), key=qid.encode(), value=_encode(q) if q else None)
             for qid, q in changes.items()
         ]
         for future in sent:
             future.get(timeout=30)
-    finally:
-        producer.close()
 
 
 def read_queries(settings: Settings) -> dict[str, Query]:
-    """The active queries, read once from the topic."""
-    consumer = KafkaConsumer(**client_options(settings.broker), enable_auto_commit=False)
+    """The active queries, read once from the topic. Raises ServiceError if it cannot be reached."""
     part = SyncTopicPartition(settings.topics.name("queries"), 0)
     queries: dict[str, Query] = {}
-    try:
+    options = client_options(settings.broker)
+    with reaching(settings), contextlib.closing(KafkaConsumer(**options, enable_auto_commit=False)) as consumer:
         consumer.assign([part])
         end = consumer.end_offsets([part])[part]
         consumer.seek_to_beginning(part)
         while consumer.position(part) < end:
             for records in consumer.poll(timeout_ms=500).values():
                 apply_records(queries, records)
-    finally:
-        consumer.close()
     return queries
 
 

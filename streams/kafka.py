@@ -6,16 +6,18 @@ the plain subscriber.
 
 from __future__ import annotations
 
+import contextlib
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import faust
 from aiokafka import AIOKafkaConsumer
 from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError, TopicAlreadyExistsError
+from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
 
 from models.errors import ServiceError
 from streams.config import TOPICS, Broker, Settings, secret
+from streams.ingest.writer import reach
 
 COMPACTED = ("queries", "encoders")
 ONE_PARTITION = ("posts.matched", "clusters", "queries", "encoders")
@@ -52,15 +54,25 @@ def faust_credentials(broker: Broker) -> faust.SSLCredentials | faust.SASLCreden
     return faust.SSLCredentials(context=context) if context else None
 
 
-def admin(settings: Settings) -> KafkaAdminClient:
-    """An admin client. Raises ServiceError if no broker answers."""
+@contextlib.contextmanager
+def reaching(settings: Settings) -> Iterator[None]:
+    """Turn what kafka-python raises inside into a ServiceError that says what to do; at once if no broker answers."""
     try:
-        return KafkaAdminClient(**client_options(settings.broker), client_id="crisis-admin", request_timeout_ms=15_000)
-    except (KafkaError, OSError) as error:
+        reach(settings.broker.bootstrap.split(","))
+        yield
+    except UnknownTopicOrPartitionError as error:
+        raise ServiceError(f"a topic is missing at {settings.broker.bootstrap}: run `crisis topics`") from error
+    except (KafkaError, OSError, ValueError) as error:
         raise ServiceError(
             f"no Kafka broker at {settings.broker.bootstrap} ({error}): start one (`make demo` brings its own, "
             "deploy/compose.yaml a real one) or set CRISIS_BROKER__BOOTSTRAP"
         ) from error
+
+
+def admin(settings: Settings) -> KafkaAdminClient:
+    """An admin client. Raises ServiceError if no broker answers."""
+    with reaching(settings):
+        return KafkaAdminClient(**client_options(settings.broker), client_id="crisis-admin", request_timeout_ms=15_000)
 
 
 def topic_configs(settings: Settings) -> dict[str, dict]:

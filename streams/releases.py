@@ -26,7 +26,7 @@ from models.errors import ConfigError, EncoderError
 from models.registry import OWN
 from streams.canary import Bands
 from streams.config import Settings
-from streams.kafka import client_options, read_to_end
+from streams.kafka import client_options, reaching, read_to_end
 
 log = logging.getLogger(__name__)
 
@@ -143,13 +143,15 @@ def change_release(settings: Settings, change: Callable[[Release], Release]) -> 
     """Apply a change to the state on the topic; returns the new state. May call `change` more than once.
 
     A change made by somebody else at the same moment is kept: ours is applied again on top of it. Raises what
-    `change` raises, in which case nothing was written.
+    `change` raises, in which case nothing was written, and ServiceError if the broker cannot be reached.
     """
     topic = settings.topics.name("encoders")
-    consumer = KafkaConsumer(**client_options(settings.broker), enable_auto_commit=False)
-    producer = KafkaProducer(**client_options(settings.broker), acks="all")
-    part = SyncTopicPartition(topic, 0)
-    try:
+    part, options = SyncTopicPartition(topic, 0), client_options(settings.broker)
+    with (
+        reaching(settings),
+        contextlib.closing(KafkaConsumer(**options, enable_auto_commit=False)) as consumer,
+        contextlib.closing(KafkaProducer(**options, acks="all")) as producer,
+    ):
         consumer.assign([part])
         consumer.seek_to_beginning(part)
         known = latest(Release(), _read_until(consumer, part, consumer.end_offsets([part])[part]))
@@ -162,9 +164,6 @@ def change_release(settings: Settings, change: Callable[[Release], Release]) -> 
             if not between:
                 return wanted
             known = latest(known, between)
-    finally:
-        producer.close()
-        consumer.close()
 
 
 def read_release(settings: Settings) -> Release:
@@ -185,9 +184,6 @@ async def follow_release(
 ) -> AsyncIterator[Release]:
     """Read the topic to its end, yield the state, and keep calling `changed` as it changes."""
     consumer = AIOKafkaConsumer(**client_options(settings.broker), group_id=None, enable_auto_commit=False)
-    await consumer.start()
-    consumer.assign([TopicPartition(settings.topics.name("encoders"), 0)])
-    known = latest(Release(), await read_to_end(consumer))
 
     async def follow(known: Release) -> None:
         while True:
@@ -197,11 +193,17 @@ async def follow_release(
                     known = new
                     await changed(known)
 
-    task = asyncio.create_task(follow(known), name="follow-encoders")
-    try:
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(consumer.stop)
+        await consumer.start()
+        consumer.assign([TopicPartition(settings.topics.name("encoders"), 0)])
+        known = latest(Release(), await read_to_end(consumer))
+        task = asyncio.create_task(follow(known), name="follow-encoders")
+        stack.push_async_callback(_ended, task)
         yield known
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-        await consumer.stop()
+
+
+async def _ended(task: asyncio.Task) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,6 +16,7 @@ import msgspec
 
 from models.alerts import make_alerts
 from models.encoder import Encoder, load_encoder
+from models.errors import ServiceError
 from models.matching import Matcher
 from models.queries import load_queries
 from models.records import Alert, ClusterEvent, MatchedFrame, Origin, Reject
@@ -29,9 +32,14 @@ FRAME_LINES = 100
 _json = msgspec.json.Encoder().encode
 
 
-def open_lines(path: Path) -> BinaryIO:
-    """A JSONL file, gzip by its suffix."""
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+@contextlib.contextmanager
+def open_lines(path: Path) -> Iterator[BinaryIO]:
+    """A JSONL file, gzip by its suffix. Raises ServiceError, when it is read, for a .gz that is none or is cut off."""
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
+        try:
+            yield lines
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ServiceError(f"{path} is not a whole gzip file ({error}): copy or compress it again") from error
 
 
 def read_frames(lines: Iterator[bytes], size: int = FRAME_LINES) -> Iterator[bytes]:

@@ -50,9 +50,11 @@ def free_port() -> int:
 @click.command()
 @click.option("--file", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Your own posts (JSONL, .gz or CSV) instead of the bundled invented ones.")  # fmt: skip
-@click.option("--rate", default=8.0, show_default=True, help="Posts per second; 0 = as fast as it goes.")
-@click.option("--port", default=8080, show_default=True, help="Port of the dashboard (another one if it is taken).")
-@click.option("--workers", default=1, show_default=True, help="Worker processes.")
+@click.option("--rate", type=click.FloatRange(min=0), default=8.0, show_default=True,
+              help="Posts per second; 0 = as fast as it goes.")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True,
+              help="Port of the dashboard (another one if it is taken).")  # fmt: skip
+@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Worker processes.")
 @click.option("--exit-at-end", is_flag=True, help="Stop when the last post is through, instead of staying up.")
 @click.option("--logs", type=click.Path(file_okay=False, path_type=Path), help="Keep the processes' logs here.")
 def demo(file: Path | None, rate: float, port: int, workers: int, exit_at_end: bool, logs: Path | None) -> None:
@@ -148,6 +150,8 @@ async def _show(settings: Settings, view: LiveView, children: Children, posts: P
                 break
         await asyncio.sleep(0.5)
     out.print(f"\n  all {through:,} posts are through")
+    if refused := counts.get("rejected", 0):
+        out.print(f"  {refused:,} of them are no posts and were refused: `crisis replay {posts} --rejects FILE` says why")
     if not exit_at_end:
         out.print("  the dashboard stays up until Ctrl-C")
         await asyncio.Event().wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
@@ -21,8 +21,10 @@ from models.errors import CrisisError, ServiceError
 from streams.config import Settings
 from streams.control import read_queries
 from streams.kafka import admin, topic_configs
+from streams.releases import OWN, read_release
 from streams.runtime import calibration_of
 from streams.state import connect
+from streams.versions import load_version
 
 CLOCK_OFF_S = 5.0
 
@@ -95,7 +97,7 @@ def check_encoder(settings: Settings) -> Finding:
     encoder.encode(["we are trapped on the roof"])
     took = time.perf_counter() - started
     told = f"{encoder.version}, dim {encoder.dim}, ready in {took:.1f} s"
-    if calibration_of(encoder) is None:
+    if calibration_of(encoder, settings.encoder.ref) is None:
         return Finding("encoder", False, f"{told}, no calibrated thresholds", "run `python -m training.calibrate`")
     return Finding("encoder", True, told)
 
@@ -109,18 +111,31 @@ def check_queries(settings: Settings) -> Finding:
     return Finding("queries", True, f"{len(found)} queries in {len(languages)} languages")
 
 
+def check_release(settings: Settings) -> Finding:
+    """Can the encoder version that is current be had here?"""
+    release = read_release(settings)
+    if release.current == OWN:
+        return Finding("release", True, "no version was released: the settings' own encoder serves")
+    try:
+        load_version(settings, release.current)
+    except CrisisError as error:
+        return Finding("release", False, f"cannot load {release.current}: {error}",
+                       "set CRISIS_ENCODER__REGISTRY to where it is, or `crisis encoder rollback`")  # fmt: skip
+    return Finding("release", True, f"{release.current} is current")
+
+
 CHECKS: dict[str, Callable[[Settings], Finding]] = {
     "encoder": check_encoder, "redis": check_redis, "broker": check_broker, "topics": check_topics,
-    "queries": check_queries,
+    "queries": check_queries, "release": check_release,
 }  # fmt: skip
-NEED_BROKER = {"topics", "queries"}
+NEED_BROKER = {"topics", "queries", "release"}
 
 
-def examine(settings: Settings) -> list[Finding]:
-    """Every check; those that need a broker are left out once it did not answer."""
+def examine(settings: Settings, checks: Mapping[str, Callable[[Settings], Finding]] = CHECKS) -> list[Finding]:
+    """Every check; those that need a broker, or topics, are left out once those are not there."""
     findings: list[Finding] = []
-    for name, check in CHECKS.items():
-        if name in NEED_BROKER and any(f.check == "broker" and not f.ok for f in findings):
+    for name, check in checks.items():
+        if name in NEED_BROKER and any(f.check in ("broker", "topics") and not f.ok for f in findings):
             continue
         try:
             findings.append(check(settings))

@@ -77,7 +77,7 @@ def oversize_marker(head: bytes, size: int) -> bytes:
     return msgspec.json.encode(marker)
 
 
-def _reach(servers: list[str]) -> None:
+def reach(servers: list[str]) -> None:
     """Connect to one of the brokers and leave. KafkaProducer would try for 10 s and leave its sockets open.
 
     Raises OSError if none can be reached.
@@ -109,7 +109,7 @@ class FrameWriter:
         } | dict(client or {})  # fmt: skip
         where = ",".join(options["bootstrap_servers"])
         try:
-            _reach(options["bootstrap_servers"])
+            reach(options["bootstrap_servers"])
             self._producer = KafkaProducer(
                 **options, client_id="crisis-ingest",
                 allow_auto_create_topics=False,

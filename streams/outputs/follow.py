@@ -9,13 +9,12 @@ from collections.abc import Iterator
 
 import msgspec
 from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import KafkaError
 from msgspec import Struct
 
 from models.errors import ServiceError
 from models.records import Alert
 from streams.config import Settings
-from streams.kafka import client_options
+from streams.kafka import client_options, reaching
 
 log = logging.getLogger(__name__)
 
@@ -98,15 +97,11 @@ def read_alerts(
 
 
 def _connect(settings: Settings, topic: str, group: str | None, from_start: bool) -> KafkaConsumer:
-    try:
+    with reaching(settings):
         consumer = KafkaConsumer(
             **client_options(settings.broker), group_id=group, enable_auto_commit=False, client_id="crisis-alerts",
             auto_offset_reset="earliest" if from_start else "latest", allow_auto_create_topics=False,
         )  # fmt: skip
-    except (KafkaError, OSError) as error:
-        raise ServiceError(
-            f"no Kafka broker at {settings.broker.bootstrap} ({error}): start one, or set CRISIS_BROKER__BOOTSTRAP"
-        ) from error
     if not consumer.partitions_for_topic(topic):
         consumer.close()
         raise ServiceError(f"{settings.broker.bootstrap} has no topic {topic}: make it with `crisis topics`")

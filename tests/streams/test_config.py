@@ -82,3 +82,9 @@ def test_topic_names_carry_the_prefix_and_unknown_ones_are_refused():
     assert [topics.name(t) for t in TOPICS] == [f"drill-{t}" for t in TOPICS]
     with pytest.raises(ConfigError, match="no topic 'posts'"):
         topics.name("posts")
+
+
+def test_a_variable_of_no_section_is_refused_by_its_name(monkeypatch):
+    monkeypatch.setenv("CRISIS_REDDIS__URL", "redis://elsewhere")
+    with pytest.raises(ConfigError, match="no such section: CRISIS_REDDIS__URL; sections: broker"):
+        load_settings()

@@ -1,5 +1,6 @@
 """Replay: deterministic, complete, and the file commands' formats."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from models.encoder import load_encoder
+from models.errors import ServiceError
 from models.queries import load_queries
 from streams.cli import crisis
 from streams.config import load_settings
@@ -98,9 +100,18 @@ def test_vectors_that_do_not_fit_the_posts_are_refused_with_the_numbers(posts, t
     assert "5 posts" in str(done.exception)
 
 
-def test_a_line_that_is_no_post_stops_embed_with_its_number(tmp_path):
+@pytest.mark.parametrize("line, why", [('{"id": "b"}', "text"), ('{"id": "a", "kind": "delete"}', "a deletion has no row")])
+def test_a_line_that_is_no_post_stops_embed_with_its_number(tmp_path, line, why):
     file = tmp_path / "p.jsonl"
-    file.write_text('{"id": "a", "text": "fine"}\n{"id": "b"}\n')
+    file.write_text('{"id": "a", "text": "fine"}\n\n' + line + "\n")
     done = CliRunner().invoke(crisis, ["embed", str(file), "--out", str(tmp_path / "v.npy")])
     assert done.exit_code != 0
-    assert "line 2" in done.output
+    assert "line 3: " in done.output and why in done.output
+
+
+@pytest.mark.parametrize("content", [b"no gzip at all", gzip.compress(b'{"id": "a", "text": "fine"}\n' * 999)[:-20]])
+def test_a_gzip_file_that_is_none_or_is_cut_off_is_told(tmp_path, content):
+    file = tmp_path / "p.jsonl.gz"
+    file.write_bytes(content)
+    done = CliRunner().invoke(crisis, ["replay", str(file)])
+    assert isinstance(done.exception, ServiceError) and "not a whole gzip file" in str(done.exception)
