@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 import torch
 
+from models.encoder import load_encoder
 from models.errors import ConfigError
 from models.text import Cleaning
+from models.whitening import fit_whitening
 from training.evaluate import __main__ as job
 from training.evaluate import matching, measures, plots, report
 from training.evaluate.config import MEASURES, PRESETS, ROLASER_TASKS
 from training.metrics import hard_negatives
+from training.tables import bundled_posts
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +65,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_figures(tmp_path, monkeypat
     names = "matching,relatedness,classes,spread"
     whole = json.loads((job.main(words(tmp_path, f"measures={names}")) / "report.json").read_text())["metrics"]
     asked = []
+    monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "another"))
 
     def counted(name, run):
         def measured(*args):
@@ -90,6 +94,18 @@ def test_what_cannot_be_measured_is_refused_before_anything_is(tmp_path):
         job.read_words(["bundled", "big"])
     with pytest.raises(ConfigError, match="measures=speling: choose from matching"):
         job.main(words(tmp_path, "measures=speling"))
+
+
+def test_an_encoder_can_be_measured_whitened(tmp_path):
+    encoder = load_encoder()
+    sample = encoder.encode([post.text for post in bundled_posts()])
+    path = tmp_path / "whitening.safetensors"
+    path.write_bytes(fit_whitening(sample, 64).to_bytes())
+    out = job.main(words(tmp_path, "measures=spread", f"whitening={path}"))
+    found = json.loads((out / "report.json").read_text())["metrics"]
+    assert found["encoder"].startswith(f"{encoder.version}-w") and found["spread"]["dim"] == 64
+    with pytest.raises(ConfigError, match="do not go together"):
+        job.main(words(tmp_path, f"whitening={path}", "clusters=tweets-t"))
 
 
 def test_the_papers_settings_are_in_the_paper_preset():

@@ -23,6 +23,7 @@ from training.metrics import (
     welch_p,
     xsim,
 )
+from training.metrics.xsim import first_best
 
 
 def unit(n: int, d: int, seed: int) -> np.ndarray:
@@ -126,6 +127,12 @@ def test_xsim_equals_the_definition(n, m, seed, k):
     found = xsim(source, target, negatives, ["number"] * m, k)
     assert found.error == pytest.approx(brute_force_xsim(source, target, negatives, k))
     assert sum(found.by_kind.values()) == pytest.approx(found.error)
+
+
+@given(st.integers(1, 6), st.integers(1, 12), st.integers(1, 12), st.integers(0, 1000))
+def test_the_first_best_are_those_of_a_stable_sort(n, m, k, seed):
+    values = np.random.default_rng(seed).integers(0, 4, (n, m)).astype(np.float32)  # many ties
+    assert first_best(values, min(k, m)).tolist() == np.argsort(-values, axis=1, kind="stable")[:, : min(k, m)].tolist()
 
 
 def test_xsim_by_hand():

@@ -6,8 +6,8 @@
     python -m training.evaluate DIR laptop measures=matching,noise  # some of it
     python -m training.evaluate DIR rolaser                         # four MTEB tasks, where a hub can be reached
 
-A section that is done is kept beside the report, so that a killed run goes on where it was; other knobs or another
-encoder start it anew. `speed` is always measured again: it is the machine's as much as the encoder's.
+A section that is done is kept in CRISIS_CACHE, so that a killed run goes on where it was; other knobs or another encoder
+start it anew. `speed` is always measured again: it is the machine's as much as the encoder's.
 """
 
 from __future__ import annotations
@@ -39,9 +39,12 @@ def main(config: Config) -> Path:
     if unknown := [name for name in config.measures if name not in NAMES]:
         raise ConfigError(f"measures={','.join(unknown)}: choose from {', '.join(NAMES)}")
     tasks = find_tasks(config.tasks) if config.tasks else []  # an unknown name, or no mteb, stops the job at once
-    encoder = load(config.encoder)
-    out = Path(config.out) if config.out else cache_dir() / "evaluate" / encoder.version
+    encoder = load(config)
+    kept = cache_dir() / "evaluate" / encoder.version
+    out = Path(config.out) if config.out else kept
     steps: dict[str, Callable[[], dict]] = {name: lambda name=name: MEASURES[name](encoder, config) for name in config.measures}
+    if config.clusters and config.whitening:
+        raise ConfigError("clusters and whitening do not go together: training.evaluate_clusters loads the encoder itself")
     if config.clusters:
         steps["clusters"] = lambda: cluster_figures(config)
     if tasks:
@@ -50,7 +53,7 @@ def main(config: Config) -> Path:
     key = run_key(msgspec.structs.replace(config, measures=()), encoder.version)
     for name, run in steps.items():
         print(f"{name} …", flush=True)
-        metrics[name] = _kept(out / "parts" / f"{name}.json", key, run, again=name == "speed")
+        metrics[name] = _kept(kept / "parts" / f"{name}.json", key, run, again=name == "speed")
     data_hash = hash_rows(metrics[name].get("data_hash", "") for name in steps)
     write_result(out / "report.json", config, data_hash, config.seed, metrics)
     record = json.loads((out / "report.json").read_text("utf-8"))

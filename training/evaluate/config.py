@@ -16,6 +16,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the evaluation job."""
 
     encoder: str = "bundled"  # "bundled", a bundle, a transformers or sentence-transformers directory, or a hub id
+    whitening: str = ""  # a whitening.safetensors of training.whiten, applied to its vectors
     material: str = "research"  # "research" (CRISIS_DATA) or "bundled" (sentences of the query packs)
     measures: tuple[str, ...] = MEASURES
     parallel: tuple[str, ...] = PARALLEL  # sets of sentence matching

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 from msgspec import to_builtins
 
 from models.encoder import Encoder, load_encoder
+from models.whitening import WhitenedEncoder, Whitening
 from training import classify
 from training.data import data_dir
 from training.evaluate import matching, material, needs, relatedness, speed
@@ -20,8 +22,9 @@ _PARTS = 5  # disjoint parts of a labelled set: their D_avg gives the interval
 _SPREAD_PER_LANG = 40  # texts of each language for anisotropy
 
 
-def load(ref: str) -> Encoder:
-    return load_encoder(None if ref == "bundled" else ref)
+def load(config: Config) -> Encoder:
+    encoder = load_encoder(None if config.encoder == "bundled" else config.encoder)
+    return WhitenedEncoder(encoder, Whitening.from_bytes(Path(config.whitening).read_bytes())) if config.whitening else encoder
 
 
 def measure_matching(encoder: Encoder, config: Config) -> dict:
@@ -134,7 +137,7 @@ def measure_needs(encoder: Encoder, config: Config) -> dict:
 
 def measure_speed(encoder: Encoder, config: Config) -> dict:
     """Posts a second, and the time to load."""
-    return {"data_hash": "", **speed.speed(lambda: load(config.encoder), config.speed_posts)}
+    return {"data_hash": "", **speed.speed(lambda: load(config), config.speed_posts)}
 
 
 def _over_seeds(figures: Mapping[str, Mapping[str, list[float]]]) -> dict:

@@ -67,10 +67,25 @@ def _nearest(source: np.ndarray, candidates: np.ndarray, k: int) -> tuple[np.nda
         reach[start : start + scores.shape[1]] = np.partition(scores, n - k, axis=0)[n - k :].mean(0)
         nearest = np.concatenate([nearest, np.broadcast_to(start + np.arange(scores.shape[1]), scores.shape)], axis=1)
         cosines = np.concatenate([cosines, scores], axis=1)
-        # Stable: of candidates with the same cosine the partner, which comes first, is kept.
-        best = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
+        best = first_best(cosines, k)  # of candidates with the same cosine the partner, which comes first, is kept
         nearest, cosines = np.take_along_axis(nearest, best, 1), np.take_along_axis(cosines, best, 1)
     return nearest, cosines, reach
+
+
+def first_best(values: np.ndarray, k: int) -> np.ndarray:
+    """(n, k) places of the k largest of each row of (n, m), largest first and of equals the first.
+
+    What a stable argsort would give, without sorting 46,000 candidates to learn the best four.
+    """
+    least = np.partition(values, -k, axis=1)[:, -k]
+    chosen = values >= least[:, None]
+    best = np.empty((len(values), k), np.intp)
+    untied = chosen.sum(1) == k
+    best[untied] = np.nonzero(chosen[untied])[1].reshape(-1, k)
+    for row in np.flatnonzero(~untied):
+        best[row] = np.sort(np.argsort(-values[row], kind="stable")[:k])
+    order = np.argsort(-np.take_along_axis(values, best, 1), axis=1, kind="stable")
+    return np.take_along_axis(best, order, 1)
 
 
 def _ratio(cosine: np.ndarray, level: np.ndarray) -> np.ndarray:
