@@ -21,9 +21,9 @@ from models.onnx import MODEL
 from models.probes import PROBES, check_probes, probe_vectors
 from models.queries import background_texts, load_queries
 from models.text import clean
-from training.data import read_lines
 from training.jobs import read_config
 from training.onnx_graph import encoder_graph, observed_ranges
+from training.tables import read_texts
 from training.teacher import teacher_path
 
 LEAST_COSINE = {"fp32": 0.9999, "int8": 0.95}  # to torch's vectors, of every text; int8 is .97 to .99 when it is well
@@ -37,7 +37,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     out: str = ""  # the bundle to write
     precision: str = "int8"  # or "fp32"
     reduce_range: bool = False  # 7-bit weights, to be served by processors without VNNI
-    texts: str = ""  # file of lines like those to be served, for int8's scales; empty = the bundled queries
+    texts: str = ""  # file of texts like those to be served, for int8's scales; empty = the bundled queries
     max_texts: int = 2000
     licence: str = "as the model it was exported from"
 
@@ -86,11 +86,11 @@ def main(config: Config) -> Manifest:
 def _texts(config: Config) -> list[str]:
     """What int8's scales are taken from, spread over the whole file."""
     if config.texts:
-        texts = read_lines(Path(config.texts))
+        texts = read_texts(Path(config.texts))
     else:
         texts = [*(text for query in load_queries() for _, text in query.texts()), *background_texts()]
     if not texts:
-        raise ConfigError(f"{config.texts} holds no line")
+        raise ConfigError(f"{config.texts} holds no text")
     return [texts[i] for i in np.linspace(0, len(texts) - 1, min(config.max_texts, len(texts))).astype(int)]
 
 
