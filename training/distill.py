@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -62,7 +63,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     without_accents: float = 0.15  # share of texts read as typed without accents on Latin letters
     crisis_weight: float = 20.0  # of a pair of disaster-messages against one of software strings
     drop: float = 0.1  # chance that a piece is left out, so that no sentence hangs on one word
+    drop_letters: float = 0.5  # chance that a text's letter groups are all left out: else they learn the pairs by heart
     init: str = ""  # go on from the table of this run or bundle ("bundled") instead of a random one; see start_table
+    shrink_letters: float = 1.0  # what the letter groups of `init` are multiplied by at the start
     cap: int = 500_000  # most pairs of one language from one source
     max_pairs: int = 0  # 0 = all; the smoke preset takes a sample
     seed: int = 1
@@ -211,16 +214,19 @@ def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
     chances /= chances[-1]
 
     model = Static(reading.rows(tokenizer.get_vocab_size()), corpus.target.shape[1], config.seed)
+    groups_from = len(model.table) - reading.letters
     if config.init:
         folder = BUNDLED if config.init == "bundled" else Path(config.init)
         known = start_table(read_run(folder), english_bags, corpus.target, is_bundle=(folder / MANIFEST).exists())
         model.table.data *= 0.1  # letter groups that the run did not have begin near nothing
         model.table.data[: len(known)] = torch.from_numpy(known)
+        model.table.data[groups_from:] *= config.shrink_letters
     optimizer = torch.optim.Adam(model.parameters(), lr=config.lr, betas=(0.9, 0.99), fused=True)
     checkpoint = out / "checkpoint.safetensors"
     key = f"{config} {corpus.data_hash} {hashlib.sha256(tokenizer.to_str().encode()).hexdigest()}"
     start = resume(checkpoint, key, model, optimizer)
 
+    drop = partial(with_dropout, drop=config.drop, groups_from=groups_from, drop_groups=config.drop_letters)
     with Progress() as progress:
         bar = progress.add_task("distilling", total=config.steps, completed=start)
         for step in range(start, config.steps):
@@ -231,8 +237,8 @@ def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
             text = join(text_bags.take(text_id[chosen[~without]]), bare_bags.take(bare_id[text_id[chosen[without]]]))
             chosen = np.concatenate([chosen[~without], chosen[without]])
             batch = {
-                "english": with_dropout(english_bags.take(english_id[chosen]), config.drop, rng),
-                "text": with_dropout(text, config.drop, rng),
+                "english": drop(english_bags.take(english_id[chosen]), rng),
+                "text": drop(text, rng),
                 "target": torch.from_numpy(corpus.target[english_id[chosen]]),
                 "ids": torch.from_numpy(english_id[chosen]),
             }
@@ -288,12 +294,19 @@ def join(*bags: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def with_dropout(bag: tuple[np.ndarray, np.ndarray], drop: float, rng: np.random.Generator):
-    """The bag with weight 0 for pieces left out; a text of one piece keeps it."""
-    pieces, offsets = bag
-    keep = (rng.random(len(pieces), dtype=np.float32) >= drop).astype(np.float32)
-    keep[offsets] = 1.0
-    return pieces, offsets, keep
+def with_dropout(
+    bag: tuple[np.ndarray, np.ndarray], rng: np.random.Generator, drop: float, groups_from: int = 0, drop_groups: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The bag with weight 0 for what is left out: each row with chance `drop`, and all of a text's rows from `groups_from`
+    on with chance `drop_groups`. The first row of a text always stays.
+    """
+    rows, offsets = bag
+    keep = rng.random(len(rows), dtype=np.float32) >= drop
+    if drop_groups:
+        lengths = np.diff(offsets, append=len(rows))
+        keep &= ~np.repeat(rng.random(len(offsets)) < drop_groups, lengths) | (rows < groups_from)
+    keep[offsets] = True
+    return rows, offsets, keep.astype(np.float32)
 
 
 def save(path: Path, key: str, step: int, model: Static, adam: torch.optim.Adam) -> None:

@@ -131,7 +131,7 @@ class StaticStudent:
         filled = np.diff(prepared.starts)[index] > 0
         if rng is None or not filled.all():
             return self.module(*bag)
-        return self.module(*with_dropout(bag, self._drop, rng))
+        return self.module(*with_dropout(bag, rng, self._drop))
 
     def save(self, folder: Path, record: dict) -> None:
         """A run as training.distill leaves it, so that training.publish makes a bundle of it."""

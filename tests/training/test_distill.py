@@ -127,11 +127,11 @@ def found(encoder) -> float:
 
 
 def test_a_run_goes_on_from_a_bundle_that_read_no_letter_groups(data, teacher, small_tokenizer, monkeypatch):
-    run = distill.main(small(small_tokenizer, data, letters=0))
+    run = distill.main(small(small_tokenizer, data, letters=0, dim=12))  # fewer axes than words: each is seen
     monkeypatch.setattr(publish, "measure", lambda encoder: copy.deepcopy(MEASURES))
     monkeypatch.setattr(publish, "show", lambda metrics: "")
     bundle = publish.main(publish.Config(run=str(run), out=str(data / "bundle")))
-    more = small(small_tokenizer, data, out=str(data / "more"), init=str(bundle), steps=1, lr=0.0)
+    more = small(small_tokenizer, data, out=str(data / "more"), init=str(bundle), steps=1, lr=0.0, dim=12)
     again = publish.main(publish.Config(run=str(distill.main(more)), out=str(data / "again"), even_out=0.0))
     assert found(load_encoder(again)) > 0.9
     manifest = read_bundle(again).manifest
