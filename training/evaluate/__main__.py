@@ -26,7 +26,6 @@ from training import evaluate_clusters
 from training.evaluate import plots, report
 from training.evaluate.config import MEASURES as NAMES
 from training.evaluate.config import PRESETS, Config
-from training.evaluate.headline import measure, show  # noqa: F401 - training.publish takes them from here
 from training.evaluate.measures import MEASURES, load
 from training.evaluate.tasks import find_tasks, run_tasks
 from training.jobs import cache_dir, read_config, write_atomically, write_result
