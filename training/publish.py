@@ -16,7 +16,7 @@ from msgspec import Struct
 from safetensors.numpy import save
 from scipy.sparse import csr_array
 
-from models.bundle import CARD, LanguageFigures, Manifest, read_bundle, write_bundle
+from models.bundle import CARD, MANIFEST, LanguageFigures, Manifest, read_bundle, write_bundle
 from models.encoder import BUNDLED, load_encoder
 from models.errors import BundleError
 from models.static import features
@@ -77,6 +77,8 @@ def sample_sentences(run: Run, count: int, seed: int) -> np.ndarray:
 def history(run: Path) -> dict:
     """How the run was trained, and the run it went on from, and so on back; file names without their folders."""
     training = read_run(run).record["training"]
+    if (run / MANIFEST).exists():  # a bundle has told it all already
+        return {name: training[name] for name in training if name not in ("sources", "left_out")}
     knobs = dict(training["config"])
     before = {"bundled": str(BUNDLED)}.get(init := knobs.get("init"), init)
     for name in ("tokenizer", "init", "out"):
