@@ -42,7 +42,7 @@ def matching(found: Mapping, axes: Axes) -> None:
     axes.set(ylabel="accuracy, mean of both directions", title="Sentence matching by language, grouped by script", ylim=(0, 1))
     axes.tick_params(axis="x", rotation=90)
     axes.margins(x=0.01)
-    axes.legend(loc="lower left")
+    axes.figure.legend(loc="outside lower center", ncols=2)
 
 
 def relatedness(found: Mapping, axes: Axes) -> None:
@@ -57,7 +57,7 @@ def relatedness(found: Mapping, axes: Axes) -> None:
     if name.startswith("SemRel"):
         _marks(axes, langs, published.by_part("LaBSE", paper="Ousidhoum 2024", table="12"), "LaBSE, test split (published)")
     axes.set(ylabel="Spearman", title="Relatedness")
-    axes.legend(loc="lower right")
+    axes.figure.legend(loc="outside lower center", ncols=3)
 
 
 def classes(found: Mapping, axes: Axes) -> None:
@@ -89,7 +89,7 @@ def noise(found: Mapping, axes: Axes) -> None:
         _marks(axes, kinds, theirs, f"{system} (published)", marker)
     axes.set(ylabel="xSIM++, percent", title="Errors on noised English (hard negatives differ from the paper's)")
     axes.tick_params(axis="x", rotation=45)
-    axes.legend()
+    axes.figure.legend(loc="outside lower center", ncols=3)
 
 
 def _marks(axes: Axes, names: list[str], values: Mapping[str, float], label: str, marker: str = "D") -> None:
