@@ -27,6 +27,10 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
     "mlm-": ("masked LM: validation loss", {"before": "loss_before", "lowest": "loss_best"}),
     "clusters-": ("clusters of a stream, at the end", {"B³ F1": "final/b3_f1", "NMI": "final/nmi"}),
     "noise-": ("robustness to noise", {}),
+    "backends-": ("CPU back-ends on one core, times sentence-transformers' speed", {
+        "fp32": "backends/onnx fp32/times_sentence_transformers", "int8": "backends/onnx int8/times_sentence_transformers",
+        "STS-B of int8": "backends/onnx int8/stsb_spearman",
+    }),
     "calibrate": ("ranking by query and calibrated thresholds", {"ranking, en": "ranking/en/mean", "ranking, ht": "ranking/ht/mean"}),
 }  # fmt: skip
 
