@@ -31,10 +31,10 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
 from transformers.utils import logging
 
+from models.characters import CharacterEncoder, Shape, words_of
 from models.encoder import BUNDLED, Encoder, load_encoder
 from models.errors import ConfigError
 from models.text import Cleaning, clean
-from training.characters import CharacterEncoder, Shape, words_of
 from training.corpus import to_bags
 from training.data import SOURCES, data_dir, training_pairs
 from training.distill import Contrast, Static, with_dropout

@@ -14,9 +14,9 @@ from safetensors.numpy import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
+from models.characters import BYTES, CharacterAwareEncoder, CharacterEncoder, Shape, load_character_encoder, words_of
 from models.errors import ConfigError, EncoderError
 from training import loop, robust
-from training.characters import BYTES, CharacterAwareEncoder, CharacterEncoder, Shape, load_character_encoder, words_of
 from training.jobs import read_config
 from training.noise import transform
 from training.robust import Text, mse, noised, sample_texts
