@@ -106,6 +106,15 @@ def test_the_version_follows_the_weights_and_the_pooling(tmp_path, tiny):
     assert same.version == tiny.version != cls.version
 
 
+def test_a_masked_lm_saved_without_a_pooler_has_one_version_however_often_it_is_loaded(tmp_path):
+    tiny_model().save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    torch.manual_seed(1)
+    once = load_encoder(tmp_path)
+    torch.manual_seed(2)  # transformers draws the missing pooler at random
+    assert load_encoder(tmp_path).version == once.version
+
+
 def test_what_is_no_transformer_over_text_is_refused_with_the_way_out(tmp_path):
     table = StaticEmbedding(tiny_tokenizer()._tokenizer, embedding_dim=8)
     SentenceTransformer(modules=[table], device="cpu").save(str(tmp_path / "static"))
