@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from pathlib import Path
 
 import msgspec
@@ -33,7 +32,7 @@ from models.matching import Contrast, MatchConfig, Matcher, bundled_queries
 from models.queries import Query, background_texts
 from training.data import data_dir
 from training.evaluate.needs import average_precision
-from training.jobs import read_config, write_atomically, write_result
+from training.jobs import run, write_atomically, write_result
 from training.labels import Labelled, Messages, disaster_messages, ordinary, test_sets
 
 
@@ -452,4 +451,4 @@ def show(metrics: dict) -> None:
 
 
 if __name__ == "__main__":
-    main(read_config(PRESETS, sys.argv[1:]))
+    run(main, PRESETS)

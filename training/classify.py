@@ -11,7 +11,6 @@ that is a static bundle stays as it is; only the head is trained on its vectors.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -31,7 +30,7 @@ from models.encoder import BUNDLED, Encoder, load_encoder
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training.data import DataError
-from training.jobs import cache_dir, read_config, write_atomically, write_result
+from training.jobs import cache_dir, run, write_atomically, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
 from training.metrics import mean_interval
 from training.tables import bundled_posts, hash_rows, read_table
@@ -243,4 +242,4 @@ def main(config: Config) -> Path:
 
 
 if __name__ == "__main__":
-    main(read_config(PRESETS, sys.argv[1:]))
+    run(main, PRESETS)

@@ -12,7 +12,6 @@ first 10k rows. Large batches fit by gradient caching (Gao et al. 2021); sentenc
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -30,7 +29,7 @@ from transformers.utils import logging
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training import mlm
-from training.jobs import cache_dir, read_config, write_result
+from training.jobs import cache_dir, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
 from training.tables import bundled_posts, hash_rows, read_table
 
@@ -205,4 +204,4 @@ def to_device(features: dict, where: torch.device) -> dict:
 
 
 if __name__ == "__main__":
-    main(read_config(PRESETS, sys.argv[1:]))
+    run(main, PRESETS)

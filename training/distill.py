@@ -11,7 +11,6 @@ the teacher everywhere and must spend what it has on telling sentences apart.
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -33,7 +32,7 @@ from models.static import Reading
 from models.text import Cleaning
 from training.corpus import Bags, pair_weights, to_bags, without_accents
 from training.data import SOURCES, data_dir, training_pairs, unique_texts
-from training.jobs import cache_dir, read_config, write_atomically
+from training.jobs import cache_dir, run, write_atomically
 from training.loop import fast_dtype
 from training.runs import Run, read_run
 from training.students import capped, distil_transformer
@@ -334,4 +333,4 @@ def resume(path: Path, key: str, model: Static, adam: torch.optim.Adam) -> int:
 
 
 if __name__ == "__main__":
-    main(read_config(PRESETS, sys.argv[1:]))
+    run(main, PRESETS)

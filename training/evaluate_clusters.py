@@ -15,7 +15,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
-import sys
 import time
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -32,7 +31,7 @@ from models.clusters.thresholds import suggest_thresholds
 from models.encoder import load_encoder
 from models.records import MatchedFrame, Origin, Post
 from training.data import data_dir, read_lines
-from training.jobs import read_config, write_result
+from training.jobs import run, write_result
 
 RESULTS = Path(__file__).parent / "results"
 SWEEP_MERGE = (0.16, 0.18, 0.20, 0.22, 0.24, 0.26, 0.30, 0.35, 0.40)
@@ -191,4 +190,4 @@ def main(config: Config) -> dict:
 
 
 if __name__ == "__main__":
-    main(read_config(PRESETS, sys.argv[1:]))
+    run(main, PRESETS)

@@ -6,19 +6,21 @@ and changes one knob; an unknown knob, or a value of the wrong type, stops the j
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from models.errors import ConfigError
+from models.errors import ConfigError, CrisisError
 
 C = TypeVar("C", bound=msgspec.Struct)
 
@@ -50,6 +52,30 @@ def read_config(presets: Mapping[str, C], argv: Sequence[str]) -> C:
         except msgspec.ValidationError as error:
             raise ConfigError(f"{key}={value}: {error}") from None
     return msgspec.structs.replace(config, **changes)
+
+
+def run(main: Callable[[C], object], presets: Mapping[str, C], argv: Sequence[str] | None = None) -> None:
+    """The command line of a job: its presets and knobs, `--help`, and one sentence where something is wrong."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or {"-h", "--help"} & set(words):
+        print(help_text(main, presets))
+        sys.exit(0 if words else 2)
+    try:
+        main(read_config(presets, words))
+    except CrisisError as error:
+        sys.exit(f"error: {error}")
+
+
+def help_text(main: Callable[[C], object], presets: Mapping[str, C]) -> str:
+    """What the job is, its presets, and each knob with its default and the note beside it in the source."""
+    knobs = type(next(iter(presets.values())))
+    notes = dict(re.findall(r"^    (\w+): .*?  # (.*)$", inspect.getsource(knobs), re.MULTILINE))
+    lines = [inspect.getdoc(sys.modules[main.__module__]), "", f"presets: {', '.join(presets)}", "", "knobs (key=value):"]
+    for field in msgspec.structs.fields(knobs):
+        default = ",".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
+        shown = "" if default is msgspec.NODEFAULT else f"={default}"
+        lines.append(f"  {field.name}{shown}" + (f"  – {notes[field.name]}" if field.name in notes else ""))
+    return "\n".join(lines)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

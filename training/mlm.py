@@ -13,7 +13,6 @@ used: its embeddings mean nothing to another one's pieces.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from itertools import repeat
 from pathlib import Path
@@ -29,7 +28,7 @@ from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training import tokenizer as tokenizer_job
 from training.data import DataError, data_dir, training_pairs
-from training.jobs import cache_dir, read_config, write_result
+from training.jobs import cache_dir, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
 from training.tables import bundled_posts, hash_rows, read_texts
 
@@ -233,4 +232,4 @@ def save_model(folder: Path, model, tokenizer) -> None:
 
 
 if __name__ == "__main__":
-    main(read_config(PRESETS, sys.argv[1:]))
+    run(main, PRESETS)

@@ -23,7 +23,7 @@ from models.static import features
 from training import release
 from training.data import LEFT_OUT, SOURCES, data_dir, training_pairs, unique_texts
 from training.evaluate.headline import measure, show
-from training.jobs import cache_dir, code_version, machine, read_config, write_result
+from training.jobs import cache_dir, code_version, machine, run, write_result
 from training.runs import Run, read_run
 
 
@@ -192,7 +192,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] and sys.argv[1] not in PRESETS:
+    if sys.argv[1:] and sys.argv[1] not in (*PRESETS, "-h", "--help"):
         release.command(sys.argv[1:])
     else:
-        main(read_config(PRESETS, sys.argv[1:]))
+        run(main, PRESETS)

@@ -15,7 +15,6 @@ teacher begins as its copy, so that only noise has to be learnt and the alignmen
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -38,7 +37,7 @@ from models.text import Cleaning, clean
 from training.corpus import to_bags
 from training.data import SOURCES, data_dir, training_pairs
 from training.distill import Contrast, Static, with_dropout
-from training.jobs import cache_dir, read_config, write_atomically, write_result
+from training.jobs import cache_dir, run, write_atomically, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
 from training.metrics import pairwise_cosine_distance
 from training.noise import kinds_of, noise
@@ -360,4 +359,4 @@ def mse(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
 
 
 if __name__ == "__main__":
-    main(read_config(PRESETS, sys.argv[1:]))
+    run(main, PRESETS)

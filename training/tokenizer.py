@@ -10,7 +10,6 @@ that WATER is water. Languages are read with a temperature, so that thin ones ge
 from __future__ import annotations
 
 import random
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from models.text import clean
 from training.data import data_dir, read_lines, training_pairs
-from training.jobs import cache_dir, read_config, write_atomically
+from training.jobs import cache_dir, run, write_atomically
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -107,4 +106,4 @@ def main(config: Config) -> Path:
 
 
 if __name__ == "__main__":
-    main(read_config(PRESETS, sys.argv[1:]))
+    run(main, PRESETS)

@@ -13,7 +13,6 @@ A whitening that lowers the mean dev Spearman is refused: nothing is written unl
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,10 +20,10 @@ import numpy as np
 from msgspec import Struct
 
 from models.encoder import Encoder, load_encoder
-from models.errors import ConfigError, CrisisError, SampleTooSmall
+from models.errors import ConfigError, CrisisError
 from models.whitening import Whitening, fit_whitening
 from training.data import data_dir, read_rows
-from training.jobs import cache_dir, read_config, write_atomically, write_result
+from training.jobs import cache_dir, run, write_atomically, write_result
 from training.metrics import anisotropy, cosine_histogram
 from training.metrics import spearman as rank_correlation
 from training.tables import bundled_posts, hash_rows
@@ -211,7 +210,4 @@ def _plain(value):
 
 
 if __name__ == "__main__":
-    try:
-        main(read_config(PRESETS, sys.argv[1:]))
-    except (WhiteningRefused, SampleTooSmall) as error:
-        sys.exit(str(error))
+    run(main, PRESETS)

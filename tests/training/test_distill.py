@@ -19,7 +19,7 @@ from models.errors import ConfigError
 from training import distill, publish, tokenizer
 from training.corpus import Bags, pair_weights, without_accents
 from training.data import DataError, Pairs, in_train_half, read_aligned, read_rows, training_pairs
-from training.jobs import read_config
+from training.jobs import read_config, run
 from training.students import capped
 
 WORDS = "water food doctor tent blanket road bridge flood fire house child mother school river night help".split()
@@ -177,6 +177,19 @@ def test_a_run_with_other_knobs_does_not_take_over_the_checkpoint(data, teacher,
 def test_unknown_knobs_values_and_presets_stop_the_job(words, complaint):
     with pytest.raises(ConfigError, match=complaint):
         read_config(distill.PRESETS, words)
+
+
+def test_a_job_tells_its_presets_and_knobs_and_what_is_wrong_in_one_sentence(capsys):
+    with pytest.raises(SystemExit) as asked:
+        run(distill.main, distill.PRESETS, ["--help"])
+    told = capsys.readouterr().out
+    assert asked.value.code == 0 and "presets: smoke, laptop, paper" in told
+    assert "batch=4096  – pairs a step" in told and all(f"  {name}" in told for name in distill.Config.__struct_fields__)
+    with pytest.raises(SystemExit) as nothing:
+        run(distill.main, distill.PRESETS, [])
+    assert nothing.value.code == 2
+    with pytest.raises(SystemExit, match="^error: unknown knob 'stepz=5'"):
+        run(distill.main, distill.PRESETS, ["laptop", "stepz=5"])
 
 
 def test_knobs_are_read_as_their_type():

@@ -9,7 +9,6 @@ counts useful multiply-adds only, never padding.
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +26,7 @@ from models.errors import ConfigError
 from models.packed import PackedEncoder
 from models.transformer import TOKENS, TransformerEncoder
 from training.evaluate.backends import useful_flops
-from training.jobs import read_config, write_result
+from training.jobs import run, write_result
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 
@@ -154,4 +153,4 @@ def main(config: Config) -> dict:
 
 
 if __name__ == "__main__":
-    main(read_config(PRESETS, sys.argv[1:]))
+    run(main, PRESETS)

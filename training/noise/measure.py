@@ -11,7 +11,6 @@ by rule (`training.metrics.hard_negatives`), so its values compare encoders meas
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -24,7 +23,7 @@ from models.encoder import Encoder, load_encoder
 from training.data import data_dir, read_lines, read_rows
 from training.evaluate.matching import matching_accuracy
 from training.evaluate.material import standard_english
-from training.jobs import read_config, write_result
+from training.jobs import run, write_result
 from training.metrics import hard_negatives, mean_interval, pairwise_cosine_distance, welch_p, xsim
 from training.noise.mix import NEUTRAL, PAPER, transform
 from training.tables import hash_rows
@@ -166,4 +165,4 @@ def show(metrics: dict) -> str:
 
 
 if __name__ == "__main__":
-    main(read_config(PRESETS, sys.argv[1:]))
+    run(main, PRESETS)
