@@ -51,9 +51,7 @@ def result_files() -> list[str]:
 def table() -> str:
     """The README's text. Raises KeyError where a result lacks a headline figure of its kind."""
     lines = ["# Results", "", "One JSON a run: command, commit, machine, data hash, seed, configuration, metrics. This table is written by",
-             "`python -m training.figures`; published figures of other systems are in `training/evaluate/published.tsv`.
-The whole report of the bundled encoder, with plots and published rows beside ours: `report/report.md`
-(`python -m training.evaluate bundled laptop out=training/results/report`).", "",
+             "`python -m training.figures`; published figures of other systems are in `training/evaluate/published.tsv`.", "",
              "| file | what | command | figures |", "|---|---|---|---|"]  # fmt: skip
     for name in result_files():
         record = json.loads((RESULTS / name).read_text("utf-8"))
