@@ -140,9 +140,10 @@ class Trial:
 
     async def matched(self, serving: Serving, frame: MatchedFrame) -> None:
         """Count a frame that was matched, and put it in the shadow's queue if it is of its share."""
-        if not serving.trial or not frame.posts:
-            return
-        staged = serving.for_partition(frame.origin.partition) is serving.canary
+        ready = serving.for_partition(frame.origin.partition)
+        if not serving.trial or not frame.posts or frame.encoder_version != ready.encoder.version:
+            return  # begun by another version before the trial, or the canary failed on it: says nothing of this one
+        staged = ready is serving.canary
         await self._count("trial-match", serving.trial, frame.origin, by_language("staged" if staged else "current", frame))
         if serving.shadow is not None and not staged and in_share(frame.origin, serving.shadow_share):
             try:

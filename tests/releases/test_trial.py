@@ -118,6 +118,18 @@ async def test_a_canary_with_one_thing_wrong_is_rolled_back_by_itself_and_says_w
     assert re.search(reason, release.refused.reason), release.refused.reason
 
 
+async def test_frames_the_current_version_began_are_not_held_for_the_canary(shop):
+    """On a busy machine many frames of the canary's partitions were embedded before it came: they flattered a bad one."""
+    settings, names = shop
+    async with on_trial(settings, names["v1"], names["bad"], "") as (trial, _):
+        serving = trial.takeover.serving
+        before = await trial.view.counts(serving.trial)
+        assert (before["staged:posts:en"], before.get("staged:alerts:en", 0)) == (POSTS // 2, 0)
+        begun = stages.embed(Frame(Origin(0, 9_999), [Post("b", SAID[0], 1.0, 1.0, "en")]), serving.current.encoder)
+        await trial.matched(serving, stages.match(begun, serving.of(begun).matcher))
+        assert await trial.view.counts(serving.trial) == before
+
+
 async def test_a_canary_of_equal_quality_stays(shop):
     settings, names = shop
     async with on_trial(settings, names["v1"], names["v2"], "") as (trial, changes):
