@@ -57,23 +57,32 @@ def fold(text: str) -> str:
     return (_INNER_SIGN.sub("i", text) if "!" in text else text).translate(_TABLE)
 
 
+def without_doubles(folded: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The texts end to end as code points, a doubled one once, uint32; and the place of the text that each is of."""
+    codes = np.frombuffer("".join(folded).encode("utf-32-le", "surrogatepass"), np.uint32)
+    owner = np.repeat(np.arange(len(folded)), [len(text) for text in folded])
+    single = np.ones(len(codes), bool)
+    single[1:] = (codes[1:] != codes[:-1]) | (owner[1:] != owner[:-1])
+    return codes[single], owner[single]
+
+
+def by_owner(ids: np.ndarray, owner: np.ndarray, texts: int) -> list[np.ndarray]:
+    """`ids`, which lie in order of their texts, cut into one array a text."""
+    ends = np.cumsum(np.bincount(owner, minlength=texts))
+    return np.split(ids, ends[:-1])[:texts]
+
+
 def letter_groups(texts: Sequence[str], rows: int) -> list[np.ndarray]:
     """For each text the ids in [0, rows) of every group of four letters, a doubled letter once; int32.
 
     All texts at once: one by one took four times as long.
     """
-    folded = [fold(text) for text in texts]
-    codes = np.frombuffer("".join(folded).encode("utf-32-le", "surrogatepass"), np.uint32)
-    owner = np.repeat(np.arange(len(texts)), [len(text) for text in folded])
-    single = np.ones(len(codes), bool)
-    single[1:] = (codes[1:] != codes[:-1]) | (owner[1:] != owner[:-1])
-    codes, owner = codes[single], owner[single]
+    codes, owner = without_doubles([fold(text) for text in texts])
     count = max(0, len(codes) - SIZE + 1)
     mixed = codes[:count]
     for place in range(1, SIZE):
         mixed = mixed * np.uint32(0x01000193) ^ codes[place : place + count]  # FNV-1, over letters
     mixed = (mixed ^ (mixed >> np.uint32(15))) * np.uint32(0x2C1B3C6D)
     ids = ((mixed ^ (mixed >> np.uint32(13))) % np.uint32(rows)).astype(np.int32)
-    inside = owner[:count] == owner[SIZE - 1 :] if count else np.zeros(0, bool)
-    ends = np.cumsum(np.bincount(owner[:count][inside], minlength=len(texts)))
-    return np.split(ids[inside], ends[:-1])[: len(texts)]
+    inside = owner[:count] == owner[len(codes) - count :]
+    return by_owner(ids[inside], owner[:count][inside], len(texts))

@@ -10,6 +10,7 @@ languages by `training.distill`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import numpy as np
@@ -25,6 +26,8 @@ from models.skeleton import GRAMS, skeleton_grams
 from models.text import Cleaning, clean
 
 BATCH = 1024  # posts split at a time: enough to keep the tokenizer's threads busy
+# The tokenizer needs no interpreter lock: meanwhile the other features are made.
+_BESIDE = ThreadPoolExecutor(1, thread_name_prefix="tokenise")
 
 
 class Reading(Struct, frozen=True):
@@ -48,14 +51,15 @@ def features(
     Training and serving call this same function.
     """
     cleaned, most = [clean(text, cleaning) for text in texts], reading.max_length
-    encodings = tokenizer.encode_batch_fast(cleaned, add_special_tokens=False)
-    kinds = [[np.array(encoding.ids[:most], np.int32) for encoding in encodings]]
+    split = _BESIDE.submit(tokenizer.encode_batch_fast, cleaned, add_special_tokens=False)
+    kinds = []
     first = tokenizer.get_vocab_size()
     if reading.skeleton:
-        kinds.append([skeleton_grams(text)[: 2 * most] + first for text in cleaned])
+        kinds.append([grams[: 2 * most] + first for grams in skeleton_grams(cleaned)])
     if reading.letters:
         first += reading.rows(0) - reading.letters
         kinds.append([groups[: 4 * most] + first for groups in letter_groups(cleaned, reading.letters)])
+    kinds.insert(0, [np.array(encoding.ids[:most], np.int32) for encoding in split.result()])
     found = [rows for text in zip(*kinds, strict=True) for rows in text]
     starts = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.reshape([len(rows) for rows in found], (len(texts), len(kinds))).sum(1), out=starts[1:])

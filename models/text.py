@@ -74,6 +74,7 @@ def _upper_half(first: int, last: int) -> str:
 _MAY_BE_MOJIBAKE = re.compile(f"[{_upper_half(0xC2, 0xF4)}][{_upper_half(0x80, 0xBF)} ?\x1a\ufffd]")
 _CONTROLS = "\r\x85\u2028\u2029\ufeff\ufff9-\ufffc\u206a-\u206f\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff"
 _LOOKS = "".join(map(chr, (*chardata.LIGATURES, *chardata.WIDTH_MAP))) + "\u02bc\u2018-\u201f"
+_LOOKS_OR_EMOJI = re.compile(f"[{_LOOKS}{_EMOJI_CHARS}]")
 _LOOKS = re.compile(f"[{_LOOKS}]")
 _CONTROLS = re.compile(f"[{_CONTROLS}]")
 _ENCODER_FIXES = ftfy.TextFixerConfig(explain=False, unescape_html=False)
@@ -129,6 +130,8 @@ def _clean_once(text: str, cleaning: Cleaning) -> str:
         return text
     if _is_damaged(text):
         text = ftfy.fix_text(text, _ENCODER_FIXES)
+    elif not _LOOKS_OR_EMOJI.search(text):  # one look for both, since most text has neither
+        return text
     elif _LOOKS.search(text):  # the rest of what ftfy does, without its search for damage
         text = unicodedata.normalize("NFC", uncurl_quotes(fix_character_width(fix_latin_ligatures(text))))
     if cleaning.emoji_names and _EMOJI_CHAR.search(text):
@@ -150,7 +153,8 @@ def _repair_once(text: str) -> str:
 
 
 def _is_damaged(text: str) -> bool:
-    if _CONTROLS.search(text):
+    # Every control but U+FFFC is unprintable, and asking that is cheap.
+    if not (text.isprintable() and "\ufffc" not in text) and _CONTROLS.search(text):
         return True
     if text.isascii():
         return False
