@@ -79,11 +79,16 @@ def history(run: Path) -> dict:
     training = read_run(run).record["training"]
     if (run / MANIFEST).exists():  # a bundle has told it all already
         return {name: training[name] for name in training if name not in ("sources", "left_out")}
-    knobs = dict(training["config"])
-    before = {"bundled": str(BUNDLED)}.get(init := knobs.get("init"), init)
-    for name in ("tokenizer", "init", "out"):
-        knobs[name] = Path(knobs.get(name, "")).name
-    return {**training, "config": knobs, **({"went_on_from": history(Path(before))} if before else {})}
+    before = {"bundled": str(BUNDLED)}.get(init := training["config"].get("init"), init)
+    told = {**training, "config": _without_folders(training["config"])}
+    if "robust" in training:
+        told["robust"] = {**training["robust"], "config": _without_folders(training["robust"]["config"])}
+    return {**told, **({"went_on_from": history(Path(before))} if before else {})}
+
+
+def _without_folders(knobs: dict) -> dict:
+    paths = ("tokenizer", "init", "out", "base", "teacher", "file")
+    return {name: Path(value).name if name in paths else value for name, value in knobs.items()}
 
 
 def card(manifest: Manifest) -> str:

@@ -135,7 +135,7 @@ def main(config: Config) -> dict:
     for ref in filter(None, (config.encoder, config.beside)):
         encoder = load_encoder(None if ref == "bundled" else ref)
         metrics[encoder.version] = {
-            "encoder": ref, "noise": noise_figures(encoder, sentences, config), "normalisation": normalisation_figures(encoder, pairs),
+            "encoder": Path(ref).name, "noise": noise_figures(encoder, sentences, config), "normalisation": normalisation_figures(encoder, pairs),
         }  # fmt: skip
     print(show(metrics))
     if config.out:
