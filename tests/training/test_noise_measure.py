@@ -7,6 +7,7 @@ import pytest
 
 from models.text import Cleaning
 from training.data import DataError
+from training.jobs import read_config
 from training.noise import measure
 from training.noise.measure import (
     PRESETS,
@@ -79,7 +80,7 @@ def test_the_real_sets_are_read_and_only_pairs_that_differ_count(data_dir):
 def test_the_smoke_preset_runs_on_the_real_sets(data_dir, tmp_path, monkeypatch):
     monkeypatch.setenv("CRISIS_DATA", str(data_dir))
     monkeypatch.setattr(measure, "load_encoder", lambda ref: Trigrams(False))
-    config = measure.read_config(PRESETS, ["smoke", f"out={tmp_path / 'x.json'}", "kinds=leet", "sentences=30"])
+    config = read_config(PRESETS, ["smoke", f"out={tmp_path / 'x.json'}", "kinds=leet", "sentences=30"])
     found = measure.main(config)
     assert found["plain"]["noise"]["leet"]["xsim++"] and (tmp_path / "x.json").exists()
     with pytest.raises(DataError, match="no data folder"):
