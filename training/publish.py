@@ -34,6 +34,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     out: str = ""  # the bundle directory; default models/data/encoder
     even_out: float = 0.5  # 0 = axes as trained, 1 = all of equal variance; see even_out
     sample: int = 60_000  # training texts that the variance is measured on
+    note: str = ""  # what a reader of the card must know of how this run was made
     result: str = ""  # where the JSON of the measures goes; empty = nowhere
     seed: int = 1
 
@@ -105,7 +106,7 @@ def card(manifest: Manifest) -> str:
 
 A table of {manifest.dim}-dimensional vectors for the pieces of a multilingual tokenizer, for groups of consonants that
 scripts share and for groups of letters that survive slips; a post is the unit vector of their sum. No torch. Made by `python -m training.distill` and
-`python -m training.publish` from the teacher {manifest.training["teacher"]}.
+`python -m training.publish` from the teacher {manifest.training["teacher"]}.{_note(manifest)}
 
 **For** matching short posts about needs and offers against query sentences, and clustering posts, in about
 {m["languages_all"]} languages. **Not for** decisions about people, nor for anything that hangs on word order: "the dog
@@ -134,6 +135,10 @@ Licence: {manifest.licence}.
 """
 
 
+def _note(manifest: Manifest) -> str:
+    return f" {note}." if (note := manifest.training.get("note")) else ""
+
+
 def _cell(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
@@ -160,7 +165,7 @@ def main(config: Config) -> Path:
         backend="static", dim=table.shape[1], max_length=run.reading.max_length, cleaning=run.cleaning,
         pooling="sum", licence=LICENCE, parent=parent,
         training={
-            **history(folder), "even_out": config.even_out, "code_version": code_version(), "machine": machine(), "sources": SOURCES,
+            **history(folder), **({"note": config.note} if config.note else {}), "even_out": config.even_out, "code_version": code_version(), "machine": machine(), "sources": SOURCES,
             "left_out": LEFT_OUT, "teacher": "sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0)",
         },
         data_hashes=record["data_hashes"], settings=settings,
