@@ -17,7 +17,7 @@ from hypothesis import settings
 
 from models.errors import ServiceError
 from streams.embedded.redis import EmbeddedRedis, find_redis_server
-from tests.services.broker import ThreadedBroker, run_broker_in_thread
+from tests.services.broker import run_broker_in_thread
 from tests.services.kafka import running_kafka
 from tests.services.needs import Missing, lacking
 from tests.services.redis import running_redis
@@ -51,16 +51,10 @@ def needed(service: contextlib.AbstractContextManager) -> Iterator:
 
 
 @pytest.fixture(scope="session")
-def embedded() -> Iterator[ThreadedBroker]:
-    """The embedded broker itself."""
-    with run_broker_in_thread() as broker:
-        yield broker
-
-
-@pytest.fixture(scope="session")
-def embedded_broker(embedded: ThreadedBroker) -> str:
+def embedded_broker() -> Iterator[str]:
     """host:port of the embedded broker."""
-    return embedded.bootstrap
+    with run_broker_in_thread() as broker:
+        yield broker.bootstrap
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """Partitions: record batches kept as the producer sent them, in memory, limited by bytes.
 
-A batch (format v2) is opaque except for its 61-byte header; records are decoded only to compact, to look up a time
-and to refuse records without a key on compacted topics.
+A batch (format v2) is opaque except for its 61-byte header; records are decoded only to look up a time and to refuse
+records without a key on compacted topics.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from weakref import WeakSet
 
 import msgspec
 from kafka import errors
-from kafka.record.default_records import DefaultRecord, DefaultRecordBatch, DefaultRecordBatchBuilder
+from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from kafka.record.util import calc_crc32c
 
 HEADER = DefaultRecordBatch.HEADER_STRUCT
 CRC_AT, ATTRIBUTES_AT = DefaultRecordBatch.CRC_OFFSET, DefaultRecordBatch.ATTRIBUTES_OFFSET
 MAX_TIMESTAMP_AT = 35
 REMEMBERED_BATCHES = 5  # per producer, as Kafka: a client has at most 5 requests in flight
-COMPACT_BYTES = 1 << 20
 
 
 class TopicConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=lambda name: name.replace("_", ".")):
@@ -68,7 +67,7 @@ class Partition:
         self.compacts, self.deletes = (policy in config.cleanup_policy for policy in ("compact", "delete"))
         self.retention_bytes = config.retention_bytes if config.retention_bytes >= 0 else retention_bytes
         self.batches: list[Batch] = []
-        self.start = self.end = self.size_bytes = self.compacted_bytes = 0
+        self.start = self.end = self.size_bytes = 0
         self.producers: dict[int, tuple[int, dict]] = {}  # idempotent ones: epoch, {(sequence, count): base offset}
         self.waiting: WeakSet[asyncio.Event] = WeakSet()  # of the fetches under way: they vanish with them
 
@@ -97,10 +96,9 @@ class Partition:
         base, self.end = self.end, self.end + n
         self.batches.append(Batch(base, self.end - 1, bytes(data)))
         self.size_bytes += len(data)
-        if self.compacts and self.size_bytes > 2 * self.compacted_bytes + COMPACT_BYTES:
-            self.compact()  # only when the log has doubled: the cost per record stays constant
         while self.deletes and self.size_bytes > self.retention_bytes and len(self.batches) > 1:
-            self.delete_before(self.batches[1].first)
+            self.size_bytes -= len(self.batches.pop(0).data)
+            self.start = self.batches[0].first
         for event in self.waiting:
             event.set()
         return base
@@ -139,34 +137,4 @@ class Partition:
 
     def records(self) -> Iterator[DefaultRecord]:
         """Every record that is kept."""
-        return (r for batch in self.batches for r in DefaultRecordBatch(batch.data) if r.offset >= self.start)
-
-    def delete_before(self, offset: int) -> int:
-        """Forget records below `offset` (-1: all); returns the new start. Raises OffsetOutOfRangeError."""
-        offset = self.end if offset == -1 else offset
-        if not 0 <= offset <= self.end:
-            raise errors.OffsetOutOfRangeError(f"{offset} > {self.end}")
-        self.start = max(self.start, offset)
-        n = self._index(self.start)
-        self.size_bytes -= sum(len(batch.data) for batch in self.batches[:n])
-        del self.batches[:n]
-        return self.start
-
-    def compact(self) -> None:
-        """Keep only the last record of each key, at its offset. Deletions stay, as Apache keeps them for a day."""
-        last = set({r.key: r.offset for r in self.records()}.values())
-        self.batches = [kept for batch in self.batches if (kept := _keep(batch, last))]
-        self.size_bytes = self.compacted_bytes = sum(len(batch.data) for batch in self.batches)
-
-
-def _keep(batch: Batch, offsets: set[int]) -> Batch | None:
-    """The batch with only the records at these offsets; None if that is none of them."""
-    kept = [r for r in DefaultRecordBatch(batch.data) if r.offset in offsets]
-    if not kept:
-        return None
-    made = DefaultRecordBatchBuilder(2, DefaultRecordBatch(batch.data).compression_type, 0, -1, -1, -1, 1 << 31)
-    for r in kept:
-        made.append(r.offset - batch.first, r.timestamp, r.key, r.value, r.headers)
-    data = made.build()
-    struct.pack_into(">q", data, 0, batch.first)
-    return Batch(batch.first, kept[-1].offset, bytes(data))
+        return (r for batch in self.batches for r in DefaultRecordBatch(batch.data))

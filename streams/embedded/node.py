@@ -104,12 +104,6 @@ class Node:
     def delete_topics(self, request) -> dict:
         return {"responses": [{"name": name, **attempt(self.delete_topic, name)} for name in request.topic_names]}
 
-    def delete_records(self, request) -> dict:
-        def delete(topic: str, asked) -> dict:
-            return {"low_watermark": self.partition(topic, asked.partition_index).delete_before(asked.offset)}
-
-        return self.each_partition(request, delete)
-
     def init_producer_id(self, request) -> dict:
         if request.transactional_id is not None:
             raise errors.InvalidRequestError("transactions are not supported by the embedded broker")

@@ -14,7 +14,7 @@ HEADER = struct.Struct(">hhi")  # api key, api version, correlation id
 MESSAGES = {**vars(admin), **vars(consumer), **vars(metadata), **vars(producer)}
 # First and last version: where our clients and Apache Kafka 4 meet (a test compares), and without two ways to answer.
 VERSIONS = {
-    "ApiVersions": (0, 4), "Metadata": (4, 9), "CreateTopics": (2, 6), "DeleteTopics": (1, 5), "DeleteRecords": (0, 2),
+    "ApiVersions": (0, 4), "Metadata": (4, 9), "CreateTopics": (2, 6), "DeleteTopics": (1, 5),
     "InitProducerId": (0, 4), "Produce": (3, 9), "Fetch": (4, 11), "ListOffsets": (1, 6), "FindCoordinator": (0, 3),
     "JoinGroup": (5, 7), "SyncGroup": (0, 5), "Heartbeat": (0, 4), "LeaveGroup": (0, 2), "OffsetCommit": (2, 8),
     "OffsetFetch": (1, 7), "ListGroups": (0, 3), "DescribeGroups": (0, 5),

@@ -66,20 +66,6 @@ def test_a_deleted_topic_is_gone_with_its_records(admin, filled):
     assert admin.list_partition_offsets({at: OffsetSpec.LATEST})[at].offset == 0
 
 
-def test_records_are_deleted_up_to_an_offset(admin, broker, filled):
-    at = TopicPartition(filled, 0)
-    assert admin.delete_records({at: 4})[at]["low_watermark"] == 4
-    assert admin.list_partition_offsets({at: OffsetSpec.EARLIEST})[at].offset == 4
-    with contextlib.closing(KafkaConsumer(bootstrap_servers=broker, auto_offset_reset="earliest")) as consumer:
-        consumer.assign([at])
-        consumer.seek(at, 0)  # out of range by now, so from the earliest
-        assert next(consumer).offset == 4
-    assert admin.delete_records({at: -1})[at]["low_watermark"] == 10
-    assert admin.list_partition_offsets({at: OffsetSpec.EARLIEST})[at].offset == 10
-    with pytest.raises(errors.OffsetOutOfRangeError):
-        admin.delete_records({at: 11})
-
-
 def test_a_group_shows_its_members_offsets_and_lag(admin, broker, filled, name):
     with contextlib.closing(
         KafkaConsumer(filled, bootstrap_servers=broker, group_id=name, auto_offset_reset="earliest", client_id="reader",

@@ -211,28 +211,3 @@ async def test_a_compacted_topic_refuses_records_without_a_key(broker, make_topi
     async with Wire(broker) as wire:
         assert (await wire.produce(topic, record_batch([b"x"], key=None)))[0] == INVALID_RECORD
         assert await wire.produce(topic, record_batch([b"x"], key=b"k")) == (0, 0)
-
-
-def test_compaction_keeps_the_last_value_of_each_key(broker, producing, consuming, make_topic, embedded):
-    topic = make_topic(cleanup_policy="compact", segment_ms=100, min_cleanable_dirty_ratio=0.01)
-    with producing(compression_type="lz4") as producer:
-        for i in range(30):
-            producer.send(topic, key=b"k%d" % (i % 3), value=b"%d" % i)
-        producer.flush()
-        producer.send(topic, key=b"gone", value=b"x").get(10)
-        producer.send(topic, key=b"gone", value=None).get(10)
-        time.sleep(0.3)  # Apache compacts only what is not in the newest segment
-        producer.send(topic, key=b"last", value=b"1").get(10)
-    expected = [(27, b"k0", b"27"), (28, b"k1", b"28"), (29, b"k2", b"29"), (31, b"gone", None), (32, b"last", b"1")]
-    if broker == embedded.bootstrap:
-        embedded.compact(topic)
-    deadline = time.monotonic() + 30
-    while True:
-        with consuming(topic) as consumer:
-            found = []
-            while not found or found[-1][0] < 32:
-                found += [(r.offset, r.key, r.value) for r in take(consumer, 1)]
-        if found == expected or time.monotonic() > deadline:
-            break
-        time.sleep(0.3)  # Apache's cleaner comes round
-    assert found == expected
