@@ -15,14 +15,12 @@ saw it), and the precision reported comes from the other half of the messages. T
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 from rich.progress import track
-from sklearn.isotonic import IsotonicRegression
 
 from models.bundle import CALIBRATION, add_file
 from models.calibration import Calibration, Fallback, QueryCalibration, material_hash
@@ -30,10 +28,17 @@ from models.directions import Moments, moments, solve
 from models.encoder import BUNDLED, Encoder, load_encoder
 from models.matching import Contrast, MatchConfig, Matcher, bundled_queries
 from models.queries import Query, background_texts
+from training.calibrate_figures import by_language, on_demo, on_test_set, precision_recall, ranking, show
 from training.data import data_dir
-from training.evaluate.needs import average_precision
 from training.jobs import run, write_atomically, write_result
-from training.labels import Labelled, Messages, disaster_messages, ordinary, test_sets
+from training.labels import Messages, disaster_messages, ordinary, test_sets
+from training.thresholds import (
+    group_weights,
+    lowest_reaching,
+    probability_curve,
+    rate_threshold,
+    weighted_quantile_over,
+)
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,61 +64,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 PRESETS = {"laptop": Config(), "smoke": Config(per_language=30, per_chatter=200, result="")}
-
-
-def weighted_quantile_over(scores: np.ndarray, weights: np.ndarray, rate: float) -> float:
-    """The lowest threshold t with weight(scores >= t) <= rate, half-way to the score below. (n,), weights sum to 1."""
-    order = np.argsort(-scores, kind="stable")
-    ranked, over = scores[order], np.cumsum(weights[order])
-    last = int(np.searchsorted(over, rate, side="right"))  # ranked[:last] may pass
-    if last == 0:
-        return float(np.nextafter(ranked[0], np.float32(2)))
-    if last == len(ranked):
-        return float(ranked[-1])
-    return float((ranked[last - 1] + ranked[last]) / 2) if ranked[last - 1] > ranked[last] else _above(ranked, last)
-
-
-def rate_threshold(scores: np.ndarray, weights: np.ndarray, groups: np.ndarray, rate: float, factor: float) -> float:
-    """The lowest threshold with no more than `rate` over it, and no more than `factor` times that in any one group.
-
-    Groups with fewer than 2 posts allowed over it say too little and are left out of the second bound.
-    """
-    at = weighted_quantile_over(scores, weights, rate)
-    for group in np.unique(groups):
-        of = scores[groups == group]
-        if len(of) * rate * factor >= 2:
-            at = max(at, weighted_quantile_over(of, np.full(len(of), 1 / len(of)), rate * factor))
-    return at
-
-
-def _above(ranked: np.ndarray, last: int) -> float:
-    """Ties straddle the cut: go above all of them."""
-    return float(np.nextafter(ranked[last], np.float32(2)))
-
-
-def lowest_reaching(scores: np.ndarray, positive: np.ndarray, target: float, enough: int) -> float | None:
-    """The lowest threshold from which up the precision is `target` with `enough` posts; None if there is none."""
-    order = np.argsort(-scores, kind="stable")
-    hits = np.cumsum(positive[order])
-    n = np.arange(1, len(hits) + 1)
-    reached = np.flatnonzero((hits / n >= target) & (n >= enough))
-    return float(scores[order][reached[-1]]) if len(reached) else None
-
-
-def probability_curve(scores: np.ndarray, positive: np.ndarray, start: float, bins: int = 8) -> list[tuple[float, float]]:
-    """(score, precision) knots from `start` up, rising in both: isotonic over bins of equal size, pulled towards the
-    whole by two posts, so that a few lucky ones at the top do not read as certainty."""
-    over = np.flatnonzero(scores >= start)
-    over = over[np.argsort(scores[over], kind="stable")]
-    parts = [part for part in np.array_split(over, min(bins, max(1, len(over) // 20))) if len(part)]
-    if len(over) < 20:
-        return []
-    base = float(positive[over].mean())
-    at = np.array([float(np.median(scores[p])) for p in parts])
-    share = np.array([(positive[p].sum() + 2 * base) / (len(p) + 2) for p in parts])
-    rising = IsotonicRegression(out_of_bounds="clip").fit_transform(at, share, sample_weight=[len(p) for p in parts])
-    knots = {round(float(x), 4): round(float(y), 3) for x, y in zip(at, rising, strict=True)}
-    return sorted(knots.items())
 
 
 def labelled_groups(
@@ -264,107 +214,6 @@ def _spread(values: np.ndarray) -> dict[str, float]:
     return {k: round(float(np.quantile(values, q)), 6) for k, q in (("median", 0.5), ("ninth_tenth", 0.9), ("worst", 1.0))}
 
 
-def ranking(queries: list[Query], scores: np.ndarray, messages: Messages) -> dict:
-    """Average precision by query on the held-out messages, by the language they were sent in."""
-    place = {q.id: i for i, q in enumerate(queries)}
-    groups = {"en": messages.langs == "en", "ht": messages.langs == "ht", "fr": messages.langs == "fr", "translations": messages.langs == "en*"}
-    found: dict = {}
-    for name, chosen in groups.items():
-        per_query = {
-            query_id: round(average_precision(scores[chosen, place[query_id]], about[chosen]), 4)
-            for query_id, about in messages.labels.items()
-            if query_id in place and about[chosen].sum() >= 8
-        }
-        found[name] = {"mean": round(float(np.mean(list(per_query.values()))), 4), "by_query": per_query}
-    return found
-
-
-def on_test_set(matcher: Matcher, labelled: Labelled, scores: np.ndarray) -> dict:
-    """AP of the best need and the best offer, and precision and recall of the alerts."""
-    found: dict = {"posts": len(labelled.texts)}
-    alert = np.array([t.alert for t in matcher.thresholds])
-    suggestion = np.array([t.suggestion for t in matcher.thresholds])
-    for kind, positive in (("need", labelled.need), ("offer", labelled.offer)):
-        if positive is None:
-            continue
-        of_kind = np.array([q.kind == kind for q in matcher.queries])
-        entry = {"positives": int(positive.sum()), "ap": round(average_precision(scores[:, of_kind].max(1), positive), 4)}
-        for level, at in (("alert", alert), ("suggestion", suggestion)):
-            entry[level] = _precision_recall((scores[:, of_kind] >= at[of_kind]).any(1), positive)
-        found[kind] = entry
-    return found
-
-
-def _precision_recall(found: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
-    both = float((found & wanted).sum())
-    return {
-        "precision": round(both / max(int(found.sum()), 1), 3), "recall": round(both / max(int(wanted.sum()), 1), 3),
-        "found": int(found.sum()),
-    }  # fmt: skip
-
-
-def on_demo(matcher: Matcher, encoder: Encoder, path: Path) -> dict:
-    """The demo stream: is the gold need or offer found, and how many news and chatter posts are?"""
-    posts = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            post = json.loads(line)
-        except ValueError:
-            continue
-        if post.get("gold") and isinstance(post.get("text"), str):
-            posts.append(post)
-    gold = np.array([p["gold"] for p in posts])
-    scores = matcher.scores(encoder.encode([p["text"] for p in posts]))
-    alert = scores >= np.array([t.alert for t in matcher.thresholds])
-    suggestion = scores >= np.array([t.suggestion for t in matcher.thresholds])
-    ids = np.array([q.id for q in matcher.queries])
-    own = gold[:, None] == ids[None, :]  # (n, q)
-    asked, rest = own.any(1), ~own.any(1)
-    return {
-        "ap": round(float(np.mean([average_precision(scores[:, i], own[:, i]) for i in range(len(ids)) if own[:, i].any()])), 4),
-        "gold": int(asked.sum()),
-        "own_suggested": round(float((own & suggestion).any(1)[asked].mean()), 3),
-        "own_alerted": round(float((own & alert).any(1)[asked].mean()), 3),
-        "any_suggested": round(float(suggestion.any(1)[asked].mean()), 3),
-        "any_alerted": round(float(alert.any(1)[asked].mean()), 3),
-        "same_category_alerted": round(float(_category(own, ids, alert)[asked].mean()), 3),
-        "rest": int(rest.sum()),
-        "rest_suggested": round(float(suggestion.any(1)[rest].mean()), 3),
-        "rest_alerted": round(float(alert.any(1)[rest].mean()), 3),
-        "alerts_of_own": round(float((own & alert).sum() / max(alert.sum(), 1)), 3),
-        "matches_per_post": round(float(suggestion.sum(1).mean()), 2),
-    }  # fmt: skip
-
-
-def _category(own: np.ndarray, ids: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """(n,): was the gold category found, as a need or as an offer?"""
-    category = np.array([i.split(".", 1)[1] for i in ids])
-    same = category[:, None] == category[None, :]
-    return ((own @ same) & found).any(1)
-
-
-def by_language(matcher: Matcher, scores: np.ndarray, groups: np.ndarray) -> dict:
-    """Share of ordinary posts with any alert, by language and set; and the worst single query of each."""
-    over = scores >= np.array([t.alert for t in matcher.thresholds])
-    found = {}
-    for group in np.unique(groups):
-        part = over[groups == group]
-        found[str(group)] = {
-            "any_alert": round(float(part.any(1).mean()), 5), "worst_query": round(float(part.mean(0).max()), 5),
-            "posts": len(part),
-        }  # fmt: skip
-    return found
-
-
-def group_weights(groups: np.ndarray) -> np.ndarray:
-    """(n,), sum 1: languages weigh the same and make one half, sets of chatter the other."""
-    names, place, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    chatter = np.char.startswith(names.astype(str), "chatter")
-    share = np.where(chatter, 0.5 / max(chatter.sum(), 1), 0.5 / max((~chatter).sum(), 1))
-    weights = (share / counts)[place]
-    return weights / weights.sum()
-
-
 def main(config: Config) -> Calibration:
     root, path = data_dir(), Path(config.encoder) if config.encoder else BUNDLED
     encoder = load_encoder(path)
@@ -405,7 +254,7 @@ def main(config: Config) -> Calibration:
         "ranking_without_labels": {k: v["mean"] for k, v in ranking(matcher.queries, plain, held).items()},
         "held_out": {
             q.id: {
-                level: _precision_recall(held_scores[:, i] >= at, held.labels[q.id] & held.asks)
+                level: precision_recall(held_scores[:, i] >= at, held.labels[q.id] & held.asks)
                 for level, at in (("alert", matcher.thresholds[i].alert), ("suggestion", matcher.thresholds[i].suggestion))
             }
             for i, q in enumerate(matcher.queries)
@@ -435,19 +284,6 @@ def main(config: Config) -> Calibration:
 def _encode(encoder: Encoder, texts: list[str], name: str, at_once: int = 8192) -> np.ndarray:
     parts = [encoder.encode(texts[i : i + at_once]) for i in track(range(0, len(texts), at_once), f"encode {name}")]
     return np.vstack(parts) if parts else np.zeros((0, encoder.dim), np.float32)
-
-
-def show(metrics: dict) -> None:
-    print("AP held out  ", {k: v["mean"] for k, v in metrics["ranking"].items()}, "without labels", metrics["ranking_without_labels"])
-    for name, found in metrics["test_sets"].items():
-        print(name, {k: v for k, v in found.items() if k != "posts"})
-    rates = metrics["ordinary_by_language"]
-    worst = sorted(rates.items(), key=lambda item: -item[1]["any_alert"])[:8]
-    print("any alert on ordinary posts: worst", {k: v["any_alert"] for k, v in worst}, "mean", round(float(np.mean([v["any_alert"] for v in rates.values()])), 5))
-    print("fallback", metrics["fallback"])
-    for query_id, found in metrics["thresholds"].items():
-        print(f"{query_id:28s}", found, metrics["held_out"].get(query_id, ""))
-    print("demo", metrics.get("demo"))
 
 
 if __name__ == "__main__":

@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 
 from models.directions import moments, solve
 from training import calibrate
-from training.calibrate import (
+from training.calibrate import labelled_groups, with_near_misses
+from training.thresholds import (
     group_weights,
-    labelled_groups,
     lowest_reaching,
     probability_curve,
     rate_threshold,
     weighted_quantile_over,
-    with_near_misses,
 )
 
 scored = st.lists(st.tuples(st.integers(-20, 20), st.booleans()), min_size=1, max_size=40)
