@@ -21,6 +21,7 @@ from tokenizers import Tokenizer
 
 from models.bundle import Bundle, Manifest
 from models.errors import BundleError
+from models.leet import Leet
 from models.letters import letter_groups
 from models.skeleton import GRAMS, skeleton_grams
 from models.text import Cleaning, clean
@@ -36,34 +37,42 @@ class Reading(Struct, frozen=True):
     max_length: int  # pieces; twice as many consonant groups and four times as many letter groups
     skeleton: bool = False
     letters: int = 0  # rows for letter groups; 0 = none are read
+    leet: bool = False  # digits and signs inside words as letters (models.leet)
 
     def rows(self, pieces: int) -> int:
         """Rows of the table: one for each piece, then consonant groups, then letter groups."""
         return pieces + (GRAMS if self.skeleton else 0) + self.letters
 
 
-def features(
-    tokenizer: Tokenizer, texts: Sequence[str], cleaning: Cleaning, reading: Reading
-) -> tuple[np.ndarray, np.ndarray]:
-    """The rows the texts read, one text after another, int32, and where each text begins and ends: text i has
-    `found[starts[i] : starts[i + 1]]`.
+class Reader:
+    """From texts to the rows they read. Training and serving use this same one."""
 
-    Training and serving call this same function.
-    """
-    cleaned, most = [clean(text, cleaning) for text in texts], reading.max_length
-    split = _BESIDE.submit(tokenizer.encode_batch_fast, cleaned, add_special_tokens=False)
-    kinds = []
-    first = tokenizer.get_vocab_size()
-    if reading.skeleton:
-        kinds.append([grams[: 2 * most] + first for grams in skeleton_grams(cleaned)])
-    if reading.letters:
-        first += reading.rows(0) - reading.letters
-        kinds.append([groups[: 4 * most] + first for groups in letter_groups(cleaned, reading.letters)])
-    kinds.insert(0, [np.array(encoding.ids[:most], np.int32) for encoding in split.result()])
-    found = [rows for text in zip(*kinds, strict=True) for rows in text]
-    starts = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.reshape([len(rows) for rows in found], (len(texts), len(kinds))).sum(1), out=starts[1:])
-    return np.concatenate(found) if found else np.zeros(0, np.int32), starts
+    def __init__(self, tokenizer: Tokenizer, cleaning: Cleaning, reading: Reading) -> None:
+        self.tokenizer, self.cleaning, self.reading = tokenizer, cleaning, reading
+        self._pieces = tokenizer.get_vocab_size()
+        self._leet = Leet(tokenizer) if reading.leet else None
+
+    def features(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The rows the texts read, one text after another, int32, and where each text begins and ends: text i has
+        `found[starts[i] : starts[i + 1]]`.
+        """
+        reading, most = self.reading, self.reading.max_length
+        cleaned = [clean(text, self.cleaning) for text in texts]
+        if self._leet:
+            cleaned = [self._leet.read(text) for text in cleaned]
+        split = _BESIDE.submit(self.tokenizer.encode_batch_fast, cleaned, add_special_tokens=False)
+        kinds = []
+        first = self._pieces
+        if reading.skeleton:
+            kinds.append([grams[: 2 * most] + first for grams in skeleton_grams(cleaned)])
+        if reading.letters:
+            first += reading.rows(0) - reading.letters
+            kinds.append([groups[: 4 * most] + first for groups in letter_groups(cleaned, reading.letters)])
+        kinds.insert(0, [np.array(encoding.ids[:most], np.int32) for encoding in split.result()])
+        found = [rows for text in zip(*kinds, strict=True) for rows in text]
+        starts = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.reshape([len(rows) for rows in found], (len(texts), len(kinds))).sum(1), out=starts[1:])
+        return np.concatenate(found) if found else np.zeros(0, np.int32), starts
 
 
 def reading_of(manifest: Manifest) -> Reading:
@@ -84,9 +93,9 @@ class StaticEncoder:
         self.version: str = manifest.id
         self.dim: int = manifest.dim
         self.cleaning: Cleaning = manifest.cleaning
-        self._reading = reading_of(manifest)
-        self._tokenizer = Tokenizer.from_file(str(bundle.path / "tokenizer.json"))
-        expected = self._reading.rows(self._tokenizer.get_vocab_size())
+        tokenizer = Tokenizer.from_file(str(bundle.path / "tokenizer.json"))
+        self._reader = Reader(tokenizer, self.cleaning, reading_of(manifest))
+        expected = self._reader.reading.rows(tokenizer.get_vocab_size())
         if rows.shape != (expected, self.dim) or self._empty.shape != (self.dim,):
             raise BundleError(f"{bundle.path}: table {rows.shape}, but {expected} features of dim {self.dim}")
         self._table = rows.astype(np.float32) * scales[:, None].astype(np.float32)
@@ -99,7 +108,7 @@ class StaticEncoder:
         return out
 
     def _encode_into(self, out: np.ndarray, texts: Sequence[str]) -> None:
-        found, starts = features(self._tokenizer, texts, self.cleaning, self._reading)
+        found, starts = self._reader.features(texts)
         # Sums of rows as a sparse product: a loop of numpy sums took 6 times as long, its reduceat 80 times.
         ones = np.ones(len(found), np.float32)
         out[:] = csr_array((ones, found, starts), shape=(len(texts), len(self._table))) @ self._table

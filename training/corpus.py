@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 from rich.progress import track
-from tokenizers import Tokenizer
 
-from models import letters, skeleton
-from models.static import Reading, features
-from models.text import Cleaning
+from models import leet, letters, skeleton
+from models.static import Reader
 from training.data import unique_texts
 from training.jobs import cache_dir, write_atomically
 
@@ -33,11 +31,11 @@ class Bags(Struct, frozen=True):
         return self.pieces[places], offsets
 
 
-def to_bags(tokenizer: Tokenizer, texts: list[str], cleaning: Cleaning, reading: Reading) -> Bags:
+def to_bags(reader: Reader, texts: list[str]) -> Bags:
     """Clean and split every text. From the cache where the same texts were split by the same tokenizer before."""
-    key = hashlib.sha256(tokenizer.to_str().encode())
-    key.update(repr((cleaning, reading)).encode())
-    for module in (letters, skeleton):  # what they make of a text decides the rows
+    key = hashlib.sha256(reader.tokenizer.to_str().encode())
+    key.update(repr((reader.cleaning, reader.reading)).encode())
+    for module in (leet, letters, skeleton):  # what they make of a text decides the rows
         key.update(Path(module.__file__).read_bytes())
     for text in texts:
         key.update(text.encode("utf-8", "surrogatepass") + b"\x1e")
@@ -45,7 +43,7 @@ def to_bags(tokenizer: Tokenizer, texts: list[str], cleaning: Cleaning, reading:
     if not path.exists():
         parts, starts, total = [], [np.zeros(1, np.int64)], 0
         for start in track(range(0, len(texts), 20_000), description="splitting texts"):
-            pieces, begins = features(tokenizer, texts[start : start + 20_000], cleaning, reading)
+            pieces, begins = reader.features(texts[start : start + 20_000])
             parts.append(pieces)
             starts.append(begins[1:] + total)
             total += len(pieces)

@@ -19,7 +19,6 @@ from scipy.sparse import csr_array
 from models.bundle import CARD, MANIFEST, LanguageFigures, Manifest, read_bundle, write_bundle
 from models.encoder import BUNDLED, load_encoder
 from models.errors import BundleError
-from models.static import features
 from training import release
 from training.data import LEFT_OUT, SOURCES, data_dir, training_pairs, unique_texts
 from training.evaluate.headline import measure, show
@@ -69,7 +68,7 @@ def sample_sentences(run: Run, count: int, seed: int) -> np.ndarray:
     pairs = training_pairs(data_dir(), tuple(run.record["training"]["config"]["sources"]))
     texts, _ = unique_texts(pairs.text)
     chosen = np.random.default_rng(seed).choice(len(texts), min(count, len(texts)), replace=False)
-    found, starts = features(run.tokenizer, [texts[i] for i in chosen], run.cleaning, run.reading)
+    found, starts = run.reader.features([texts[i] for i in chosen])
     ones = csr_array((np.ones(len(found), np.float32), found, starts), shape=(len(chosen), len(run.table)))
     sums = (ones @ run.table)[np.diff(starts) > 0]
     return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-9)

@@ -124,7 +124,7 @@ class StaticStudent:
         self.module.table.data.copy_(torch.from_numpy(run.table))
 
     def prepare(self, texts: list[str]) -> Any:
-        return to_bags(self._run.tokenizer, texts, self.cleaning, self._run.reading)
+        return to_bags(self._run.reader, texts)
 
     def embed(self, prepared: Any, index: np.ndarray, rng: np.random.Generator | None) -> torch.Tensor:
         bag = prepared.take(index)

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 from models.bundle import MANIFEST, read_bundle
 from models.errors import ConfigError
-from models.static import Reading, reading_of
+from models.static import Reader, Reading, reading_of
 from models.text import Cleaning
 
 
@@ -25,6 +25,10 @@ class Run(Struct, frozen=True):
     cleaning: Cleaning
     tokenizer: Tokenizer
     record: dict  # training, data_hashes, pairs_by_language: how it was made
+
+    @property
+    def reader(self) -> Reader:
+        return Reader(self.tokenizer, self.cleaning, self.reading)
 
 
 def read_run(folder: Path) -> Run:

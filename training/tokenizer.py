@@ -1,17 +1,22 @@
 """Train a tokenizer.
 
     python -m training.tokenizer laptop            # multilingual unigram for the static encoder, about 7 minutes of processor time
+    python -m training.tokenizer laptop base=FILE  # FILE's pieces and, for each short form of the noise lists, one more
     python -m training.tokenizer paper             # byte-level BPE, 64k, for masked LM on English posts (file=…)
 
 Unigram (Kudo 2018) over lower-cased NFKC words: users shout in capitals, and a static table has no context to learn
-that WATER is water. Languages are read with a temperature, so that thin ones get whole words, not only letters.
+that WATER is water. Languages are read with a temperature, so that thin ones get whole words, not only letters. Short forms ("ppl",
+"tmrw", "bzwen") are hardly in the data, but the robust job teaches them: each is a piece, for as a sum of letters it says
+nothing, and the letters would have to change for it.
 """
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,6 +25,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from models.text import clean
 from training.data import data_dir, read_lines, training_pairs
 from training.jobs import cache_dir, run, write_atomically
+from training.noise import own_lists
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,6 +35,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     pieces: int = 64_000  # size of the vocabulary
     temperature: float = 0.5  # a language's share of the text is its size to this power; 1 = as it is, 0 = equal
     texts: int = 1_200_000  # texts read, over all languages
+    base: str = ""  # a unigram tokenizer to go on from, instead of training one
+    short_forms: bool = True  # unigram: a piece for each short form and misspelling of the noise lists
     file: str = ""  # train on the lines of this .gz file instead of the parallel sets
     out: str = ""  # where to write; default CRISIS_CACHE/tokenizer-<kind>-<pieces>.json
     seed: int = 1
@@ -89,20 +97,48 @@ def balanced_texts(by_lang: dict[str, list[str]], total: int, temperature: float
             left -= len(part)
 
 
+def with_words(tokenizer: Tokenizer, words: Iterable[str]) -> Tokenizer:
+    """The unigram tokenizer with a piece for each of the words that it would split, e times as likely as the pieces."""
+    content = json.loads(tokenizer.to_str())
+    vocabulary = content["model"]["vocab"]
+    score = dict(map(tuple, vocabulary))
+    for word in sorted(words):
+        pieces = tokenizer.encode(word, add_special_tokens=False).tokens
+        whole = "".join(pieces)
+        if len(pieces) > 1 and whole.rfind("▁") == 0 and whole not in score and score.keys() >= {*pieces}:
+            score[whole] = sum(score[piece] for piece in pieces) + 1
+            vocabulary.append([whole, score[whole]])
+    return Tokenizer.from_str(json.dumps(content))
+
+
+def short_forms() -> set[str]:
+    """The words of the noise lists' forms that are letters alone: the tokenizer parts the others anyway."""
+    forms = {form for words in own_lists().values() for form in words.forms()}
+    return {word for form in forms for word in re.findall(r"(?<!\S)[^\W\d_]+(?!\S)", form)}
+
+
 def main(config: Config) -> Path:
-    if config.file:
-        texts = (clean(line) for line in read_lines(Path(config.file)))
+    if config.base:
+        tokenizer = Tokenizer.from_file(config.base)
     else:
-        pairs = training_pairs(data_dir())
-        by_lang: dict[str, list[str]] = defaultdict(list)
-        for lang, text in sorted({*zip(pairs.lang, pairs.text, strict=True), *(("en", t) for t in pairs.english)}):
-            by_lang[lang].append(text)
-        texts = balanced_texts(by_lang, config.texts, config.temperature, config.seed)
-    tokenizer = train(texts, config)
+        tokenizer = train(training_texts(config), config)
+    if config.short_forms and config.kind == "unigram":
+        tokenizer = with_words(tokenizer, short_forms())
     out = Path(config.out) if config.out else cache_dir() / f"tokenizer-{config.kind}-{config.pieces}.json"
     write_atomically(out, tokenizer.to_str().encode())
     print(f"{tokenizer.get_vocab_size()} pieces → {out}")
     return out
+
+
+def training_texts(config: Config) -> Iterator[str]:
+    """Lines of `file`, or the training pairs, languages balanced."""
+    if config.file:
+        return (clean(line) for line in read_lines(Path(config.file)))
+    pairs = training_pairs(data_dir())
+    by_lang: dict[str, list[str]] = defaultdict(list)
+    for lang, text in sorted({*zip(pairs.lang, pairs.text, strict=True), *(("en", t) for t in pairs.english)}):
+        by_lang[lang].append(text)
+    return balanced_texts(by_lang, config.texts, config.temperature, config.seed)
 
 
 if __name__ == "__main__":

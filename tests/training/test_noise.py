@@ -99,6 +99,12 @@ def test_spac_loses_spaces_at_the_rate_and_puts_half_as_many_elsewhere():
     assert "a b" in after and "bab" in after
 
 
+def test_lost_drops_latin_letters_with_accents_unless_too_little_is_left():
+    assert transform("lost", "Nou bezwen vètman ak kouvèti", Random(1), lang="ht") == "Nou bezwen vtman ak kouvti"
+    for kept in ("Chúng tôi cần nước", "Нужна вода", "पानी चाहिए", "water"):
+        assert transform("lost", kept, Random(1), lang="vi") == kept
+
+
 @given(st.integers(0, 3000), st.floats(0, 1), seeds)
 def test_hits_are_places_in_order_and_p_1_hits_all(count, p, seed):
     found = list(hits(count, p, Random(seed)))

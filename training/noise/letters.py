@@ -93,6 +93,17 @@ def accs(text: str, rng: Random, p: float) -> str:
     return _words(text, rng, p, without_accents, lambda word: not word.isascii() and without_accents(word) != word)
 
 
+def lost(text: str, rng: Random, p: float) -> str:
+    """Every Latin letter with an accent gone, as some SMS gateways drop what they cannot send: "vètman" → "vtman".
+
+    Not where that takes more than a fifth of the text (Vietnamese): nobody could read it.
+    """
+    if text.isascii() or rng.random() >= p:
+        return text
+    left = "".join(c for c in text if c.isascii() or not unicodedata.name(c, "").startswith("LATIN "))
+    return left if len(left) >= 0.8 * len(text) else text
+
+
 def elon(text: str, rng: Random, p: float) -> str:
     """A letter of a word held down: "pleaaase"; the last vowel, else the last letter."""
 

@@ -18,7 +18,7 @@ from training.noise.romanise import romanise
 from training.noise.words import LISTS, WordList, read_lang_lists, read_word_list
 
 PAPER = ("abr1", "abr2", "abr3", "cont", "dysl", "fing", "homo", "leet", "slng", "spac", "spel", "week")
-NEUTRAL = ("abrv", "accs", "elon", "fing", "leet", "roma", "spac", "vowl")  # for languages beside English
+NEUTRAL = ("abrv", "accs", "elon", "fing", "leet", "lost", "roma", "spac", "vowl")  # for languages beside English
 MIX_RATE = 0.1  # the paper's p_all
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -85,6 +85,7 @@ KINDS: dict[str, Kind] = {
     "abrv": Kind(_abrv, 0.5, scaled=True),
     "accs": Kind(lambda text, rng, p, lang, lists: letters.accs(text, rng, p)),
     "elon": Kind(lambda text, rng, p, lang, lists: letters.elon(text, rng, p), 0.1, scaled=True),
+    "lost": Kind(lambda text, rng, p, lang, lists: letters.lost(text, rng, p)),
     "roma": Kind(_roma),
     "vowl": Kind(lambda text, rng, p, lang, lists: letters.vowl(text, rng, p), 0.2, scaled=True),
 }

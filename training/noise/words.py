@@ -46,6 +46,10 @@ class WordList:
         elif self._forms:
             self._pattern = re.compile("|".join(map(re.escape, sorted(self._forms, key=len, reverse=True))))
 
+    def forms(self) -> set[str]:
+        """Every form that stands for a phrase."""
+        return {form for forms in self._forms.values() for form in forms}
+
     def __len__(self) -> int:
         return len(self._forms)
 
