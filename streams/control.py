@@ -19,7 +19,7 @@ from kafka import TopicPartition as SyncTopicPartition
 from models.errors import QueryError
 from models.queries import Query, check_query
 from streams.config import Settings
-from streams.kafka import client_options, reaching, read_to_end
+from streams.kafka import client_options, reaching, read_to_end, require_topics
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +57,13 @@ def apply_records(queries: dict[str, Query], records: Iterable) -> list[str]:
 
 
 def publish_queries(settings: Settings, changes: dict[str, Query | None]) -> None:
-    """Write queries (None removes) and wait until the broker has them. Raises ServiceError if it cannot be reached."""
-    with reaching(settings), contextlib.closing(KafkaProducer(**client_options(settings.broker), acks="all")) as producer:
+    """Write queries (None removes) and wait until the broker has them.
+
+    Raises ServiceError if the broker cannot be reached or has no such topic.
+    """
+    require_topics(settings, "queries")
+    options = client_options(settings.broker) | {"allow_auto_create_topics": False}
+    with reaching(settings), contextlib.closing(KafkaProducer(**options, acks="all")) as producer:
         sent = [
             producer.send(settings.topics.name("queries"), key=qid.encode(), value=_encode(q) if q else None)
             for qid, q in changes.items()
@@ -68,10 +73,11 @@ def publish_queries(settings: Settings, changes: dict[str, Query | None]) -> Non
 
 
 def read_queries(settings: Settings) -> dict[str, Query]:
-    """The active queries, read once from the topic. Raises ServiceError if it cannot be reached."""
+    """The active queries, read once from the topic. Raises ServiceError if it cannot be reached or is not there."""
+    require_topics(settings, "queries")
     part = SyncTopicPartition(settings.topics.name("queries"), 0)
     queries: dict[str, Query] = {}
-    options = client_options(settings.broker)
+    options = client_options(settings.broker) | {"allow_auto_create_topics": False}
     with reaching(settings), contextlib.closing(KafkaConsumer(**options, enable_auto_commit=False)) as consumer:
         consumer.assign([part])
         end = consumer.end_offsets([part])[part]
@@ -86,7 +92,10 @@ def read_queries(settings: Settings) -> dict[str, Query]:
 async def follow_queries(
     settings: Settings, changed: Callable[[dict[str, Query]], Awaitable[None]]
 ) -> AsyncIterator[dict[str, Query]]:
-    """Read the topic to its end, yield the queries, and keep calling `changed` with all of them as they change."""
+    """Read the topic to its end, yield the queries, and keep calling `changed` with all of them as they change.
+
+    The topic must be there: aiokafka, asking for one that is not, makes the broker make it.
+    """
     consumer = AIOKafkaConsumer(**client_options(settings.broker), group_id=None, enable_auto_commit=False)
     await consumer.start()
     consumer.assign([TopicPartition(settings.topics.name("queries"), 0)])

@@ -123,7 +123,7 @@ async def posts_of_file(path: Path) -> list[Post]:
 def posts_of_stream(settings: Settings, since_s: float) -> list[Post]:
     """The posts of posts.clean that were written since this time (epoch seconds), as they stand now."""
     topic = settings.topics.name("posts.clean")
-    consumer = KafkaConsumer(**client_options(settings.broker), enable_auto_commit=False)
+    consumer = KafkaConsumer(**client_options(settings.broker), enable_auto_commit=False, allow_auto_create_topics=False)
     found: list[tuple[int, Frame]] = []
     try:
         parts = [TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())]

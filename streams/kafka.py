@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 
 import faust
 from aiokafka import AIOKafkaConsumer
-from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
+from kafka.admin import ConfigResource, KafkaAdminClient
+from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, UnsupportedVersionError
 
 from models.errors import ServiceError
 from streams.config import TOPICS, Broker, Settings, secret
@@ -21,6 +21,7 @@ from streams.ingest.writer import reach
 
 COMPACTED = ("queries", "encoders")
 ONE_PARTITION = ("posts.matched", "clusters", "queries", "encoders")
+MENDED = ("cleanup.policy", "message.timestamp.type")  # not retention.ms: that is the operator's to change
 
 
 def _ssl_context(broker: Broker) -> ssl.SSLContext | None:
@@ -91,6 +92,58 @@ def topic_configs(settings: Settings) -> dict[str, dict]:
             "configs": config,
         }
     return configs
+
+
+def require_topics(settings: Settings, *topics: str) -> None:
+    """Raise ServiceError unless these topics (all, if none is named) are there; asking makes none.
+
+    To be called before a client asks for a topic by name: a broker may then make it, with settings that lose data.
+    """
+    client = admin(settings)
+    try:
+        known = set(client.list_topics())
+    finally:
+        client.close()
+    if missing := [name for name in map(settings.topics.name, topics or TOPICS) if name not in known]:
+        raise ServiceError(f"no topic {', '.join(missing)} at {settings.broker.bootstrap}: run `crisis topics`")
+
+
+def wrong_configs(client: KafkaAdminClient, settings: Settings) -> dict[str, dict[str, str]]:
+    """Of the topics that are there, the settings in MENDED that are not as they should be, as they are.
+
+    Empty where the broker does not tell (the embedded one).
+    """
+    wanted = {name: options["configs"] for name, options in topic_configs(settings).items()}
+    asked = [ConfigResource("TOPIC", name, configs=list(MENDED)) for name in sorted(set(wanted) & set(client.list_topics()))]
+    try:
+        told = client.describe_configs(asked, config_filter="all").get("topic", {}) if asked else {}
+    except UnsupportedVersionError:
+        return {}
+    wrong = {
+        name: {key: entry["value"] for key, entry in found.items() if entry["value"] != wanted[name].get(key, entry["value"])}
+        for name, found in told.items()
+    }
+    return {name: keys for name, keys in wrong.items() if keys}
+
+
+def mend_topics(settings: Settings) -> list[str]:
+    """Give topics that somebody else made the settings in MENDED; returns their names. Partitions stay as they are.
+
+    Raises ServiceError if the broker refuses.
+    """
+    client = admin(settings)
+    try:
+        wrong, wanted = wrong_configs(client, settings), topic_configs(settings)
+        changes = [ConfigResource("TOPIC", name, configs={key: wanted[name]["configs"][key] for key in keys})
+                   for name, keys in wrong.items()]  # fmt: skip
+        answers = client.alter_configs(changes).get("topic", {}) if changes else {}
+    except KafkaError as error:
+        raise ServiceError(f"the settings of the topics could not be changed: {error}") from error
+    finally:
+        client.close()
+    if refused := [f"{name}: {answer}" for name, answer in answers.items() if answer != "OK"]:
+        raise ServiceError(f"the settings of topics could not be changed: {'; '.join(refused)}")
+    return sorted(answers)
 
 
 def make_topics(settings: Settings) -> list[str]:

@@ -26,7 +26,7 @@ from models.errors import ConfigError, EncoderError
 from models.registry import OWN
 from streams.canary import Bands
 from streams.config import Settings
-from streams.kafka import client_options, reaching, read_to_end
+from streams.kafka import client_options, reaching, read_to_end, require_topics
 
 log = logging.getLogger(__name__)
 
@@ -143,10 +143,12 @@ def change_release(settings: Settings, change: Callable[[Release], Release]) -> 
     """Apply a change to the state on the topic; returns the new state. May call `change` more than once.
 
     A change made by somebody else at the same moment is kept: ours is applied again on top of it. Raises what
-    `change` raises, in which case nothing was written, and ServiceError if the broker cannot be reached.
+    `change` raises, in which case nothing was written, and ServiceError if the broker cannot be reached or has no
+    such topic.
     """
+    require_topics(settings, "encoders")
     topic = settings.topics.name("encoders")
-    part, options = SyncTopicPartition(topic, 0), client_options(settings.broker)
+    part, options = SyncTopicPartition(topic, 0), client_options(settings.broker) | {"allow_auto_create_topics": False}
     with (
         reaching(settings),
         contextlib.closing(KafkaConsumer(**options, enable_auto_commit=False)) as consumer,
@@ -182,7 +184,10 @@ def _read_until(consumer: KafkaConsumer, part: SyncTopicPartition, end: int) -> 
 async def follow_release(
     settings: Settings, changed: Callable[[Release], Awaitable[None]]
 ) -> AsyncIterator[Release]:
-    """Read the topic to its end, yield the state, and keep calling `changed` as it changes."""
+    """Read the topic to its end, yield the state, and keep calling `changed` as it changes.
+
+    The topic must be there: aiokafka, asking for one that is not, makes the broker make it.
+    """
     consumer = AIOKafkaConsumer(**client_options(settings.broker), group_id=None, enable_auto_commit=False)
 
     async def follow(known: Release) -> None:

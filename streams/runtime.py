@@ -24,6 +24,7 @@ from streams import metrics
 from streams.config import Settings, secret
 from streams.control import follow_queries
 from streams.folding import RedisFolder
+from streams.kafka import require_topics
 from streams.releases import follow_release
 from streams.state import LiveView, connect
 from streams.takeover import Takeover
@@ -51,7 +52,8 @@ class Runtime:
         self._stack = contextlib.AsyncExitStack()
 
     async def start(self) -> None:
-        """Load, warm up, read the queries. Raises EncoderError, or the client's error if Kafka or Redis is away."""
+        """Load, warm up, read the queries. Raises EncoderError, ServiceError, or the client's error if Redis is away."""
+        await asyncio.to_thread(require_topics, self.settings)  # before Faust, or the broker, makes them
         self.author_key = await self._read_author_key()
         self.queries = await self._stack.enter_async_context(follow_queries(self.settings, self._queries_changed))
         if not self.queries:

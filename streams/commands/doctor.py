@@ -20,7 +20,7 @@ from models.encoder import load_encoder
 from models.errors import CrisisError, ServiceError
 from streams.config import Settings
 from streams.control import read_queries
-from streams.kafka import admin, topic_configs
+from streams.kafka import admin, topic_configs, wrong_configs
 from streams.releases import OWN, read_release
 from streams.runtime import calibration_of
 from streams.state import connect
@@ -49,19 +49,23 @@ def check_broker(settings: Settings) -> Finding:
 
 
 def check_topics(settings: Settings) -> Finding:
-    """Are all topics there, with the partitions the settings say?"""
+    """Are all topics there, with the partitions the settings say and, where the broker tells, their settings?"""
     client = admin(settings)
     try:
         wanted = topic_configs(settings)
         have = {t["name"]: len(t["partitions"]) for t in client.describe_topics(list(client.list_topics()))}
+        wrong = wrong_configs(client, settings)
     finally:
         client.close()
     if missing := sorted(set(wanted) - set(have)):
         return Finding("topics", False, f"missing: {', '.join(missing)}", "run `crisis topics`")
+    if wrong:
+        told = "; ".join(f"{name} has {key}={value}" for name, keys in wrong.items() for key, value in keys.items())
+        return Finding("topics", False, told, "run `crisis topics`: it mends these settings")
     off = [n for n, o in wanted.items() if have[n] != o["num_partitions"]]
     if off:
         told = ", ".join(f"{n} has {have[n]} partitions, settings say {wanted[n]['num_partitions']}" for n in off)
-        return Finding("topics", False, told, "set CRISIS_TOPICS__PARTITIONS to what is there, or remake the topics")
+        return Finding("topics", False, told, "set CRISIS_TOPICS__PARTITIONS to what is there, or delete these topics and run `crisis topics`")
     return Finding("topics", True, f"{len(wanted)} topics, {settings.topics.partitions} partitions")
 
 

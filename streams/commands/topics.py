@@ -10,7 +10,7 @@ import click
 from models.queries import load_queries
 from streams.config import Settings
 from streams.control import publish_queries, read_queries
-from streams.kafka import make_topics
+from streams.kafka import make_topics, mend_topics
 from streams.state import LiveView, connect
 
 
@@ -40,11 +40,15 @@ async def _forget(settings: Settings) -> int:
 def topics(settings: Settings, packs: Path | None, reset_view: bool) -> None:
     """Make the Kafka topics that are missing, and load the query packs if there are no queries yet.
 
-    Safe to run again: what exists is left as it is.
+    Safe to run again: no topic loses a record. One that somebody else made gets the cleanup policy and the kind of
+    timestamps it needs; its partitions stay as they are (`crisis doctor` tells where they are not enough).
     """
+    mended = mend_topics(settings)
     made, loaded = prepare(settings, packs)
     for name in made:
         click.echo(f"made {name}")
+    for name in mended:
+        click.echo(f"mended the settings of {name}")
     click.echo(f"{len(made)} topics made, {loaded} queries loaded")
     if reset_view:
         click.echo(f"{asyncio.run(_forget(settings))} keys of the live view forgotten")
