@@ -68,7 +68,7 @@ class Redis(Section):
     password_file: Annotated[Path | None, Field(description="file holding the Redis password")] = None
     prefix: Annotated[str, Field(description="put before every key")] = "crisis:"
     fold_h: Annotated[float, Field(gt=0, description="how long an exact repeat is folded into its original")] = 24.0
-    recent_alerts: Annotated[int, Field(ge=10, description="alerts kept for the dashboard")] = 2000
+    recent_alerts: Annotated[int, Field(ge=10, description="newest alerts listed on the dashboard")] = 2000
 
 
 class EncoderSettings(Section):

@@ -7,9 +7,9 @@ partition; alerts carry a revision, clusters a version, and only a newer one rep
 |---|---|
 | counts, langs, sources, reasons, queries | hashes of counters |
 | applied | hash stage:partition → the last origin counted |
-| alerts, alert | zset of alert ids by time; hash id → Alert JSON |
-| alert-rev | hash id → revision |
-| post:ID | set of the alert ids of a post, or of an account; expires with the fold window |
+| alerts | zset of the newest alerts' ids by time: what the dashboard lists |
+| alert:ID | Alert JSON; expires a fold window after it left that list |
+| alerts-of:ID | zset of the alert ids of a post, or of an account, by time; expires with the fold window |
 | gone:ID | a deleted post, expires with the fold window |
 | repeats:ID | how often a post was repeated, expires with the fold window |
 | clusters, cluster, cluster-ver | zset by last post; hash id → ClusterEvent JSON; hash id → version |
@@ -48,31 +48,34 @@ for i = 4, #ARGV, 3 do redis.call('HINCRBY', ARGV[1] .. ARGV[i], ARGV[i + 1], AR
 return 1
 """
 
-# ARGV: prefix, most alerts, ttl, then (id, revision, score, json, post id, account) of each. Returns the indices taken.
+# ARGV: prefix, most listed, ttl, then (id, revision, json, post id, account) of each. Returns the indices taken.
+# The list is capped, the alerts are not: a deletion or a cluster may come long after 2,000 newer alerts. One costs about
+# 1.5 kB of Redis (measured: 0.9 kB of JSON, the rest keys and the two indices): with one post in twenty alerting that is
+# 75 bytes a post, a sixth of what folding takes to remember every post as long. `fold_h` bounds both.
 _PUT_ALERTS = """
-local p, most, ttl, out = ARGV[1], tonumber(ARGV[2]), ARGV[3], {}
-for i = 4, #ARGV, 6 do
-  local id, rev = ARGV[i], tonumber(ARGV[i + 1])
-  local known = redis.call('HGET', p .. 'alert-rev', id)
-  if not known or tonumber(known) < rev then
-    redis.call('HSET', p .. 'alert-rev', id, ARGV[i + 1])
-    redis.call('HSET', p .. 'alert', id, ARGV[i + 3])
-    redis.call('ZADD', p .. 'alerts', 'NX', ARGV[i + 2], id)
-    for owner = i + 4, i + 5 do
-      redis.call('SADD', p .. 'post:' .. ARGV[owner], id)
-      redis.call('EXPIRE', p .. 'post:' .. ARGV[owner], ttl)
+local p, most, ttl, out = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {}
+for i = 4, #ARGV, 5 do
+  local id, rev, json = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
+  local known = redis.call('GET', p .. 'alert:' .. id)
+  if not known or cjson.decode(known).revision < rev then
+    redis.call('SET', p .. 'alert:' .. id, json, 'KEEPTTL')
+    if not known then redis.call('ZADD', p .. 'alerts', rev / 1000, id) end
+    for owner = i + 3, i + 4 do
+      local key = p .. 'alerts-of:' .. ARGV[owner]
+      redis.call('ZADD', key, rev, id)
+      redis.call('ZREMRANGEBYSCORE', key, '-inf', rev - 1000 * ttl)
+      redis.call('EXPIRE', key, ttl)
     end
-    redis.call('PUBLISH', p .. 'live', '{"alert":' .. ARGV[i + 3] .. '}')
-    out[#out + 1] = (i - 4) / 6
+    redis.call('PUBLISH', p .. 'live', '{"alert":' .. json .. '}')
+    out[#out + 1] = (i - 4) / 5
   end
 end
 local over = redis.call('ZCARD', p .. 'alerts') - most
 if over > 0 then
   for _, id in ipairs(redis.call('ZRANGE', p .. 'alerts', 0, over - 1)) do
-    redis.call('HDEL', p .. 'alert', id)
-    redis.call('HDEL', p .. 'alert-rev', id)
-    redis.call('ZREM', p .. 'alerts', id)
+    redis.call('EXPIRE', p .. 'alert:' .. id, ttl)
   end
+  redis.call('ZREMRANGEBYRANK', p .. 'alerts', 0, over - 1)
 end
 return out
 """
@@ -118,7 +121,7 @@ class Alerts(Protocol):
     """What the match and cluster stages need to know of alerts already given (Redis, or a dict in replay)."""
 
     async def alerts_of(self, post_ids: Iterable[str]) -> list[Alert]:
-        """The known alerts of these posts, or of all posts of these accounts."""
+        """The known alerts of these posts, or of all posts of these accounts, each once, in the order of their ids."""
         ...
 
     async def put_alerts(self, alerts: Sequence[Alert]) -> list[Alert]:
@@ -149,7 +152,7 @@ class MemoryAlerts:
         return {p for p in post_ids if p in self._gone or account_of(p) in self._gone}
 
     async def alerts_of(self, post_ids: Iterable[str]) -> list[Alert]:
-        return [self.by_id[a] for p in post_ids for a in self._of_post.get(p, [])]
+        return [self.by_id[a] for a in sorted({a for p in post_ids for a in self._of_post.get(p, ())})]
 
     async def put_alerts(self, alerts: Sequence[Alert]) -> list[Alert]:
         taken = []
@@ -207,21 +210,21 @@ class LiveView:
         return [int(n or 0) for n in found]
 
     async def alerts_of(self, post_ids: Iterable[str]) -> list[Alert]:
-        """The known alerts of these posts."""
+        """The known alerts of these posts or accounts; known are those of the fold window, listed or not."""
         pipe = self.redis.pipeline(transaction=False)
         for post_id in post_ids:
-            pipe.smembers(self.key(f"post:{post_id}"))
-        ids = sorted(i for found in await pipe.execute() for i in found)
-        return [_alert(a) for a in await self.redis.hmget(self.key("alert"), ids) if a] if ids else []
+            pipe.zrange(self.key(f"alerts-of:{post_id}"), 0, -1)
+        return await self._alerts(sorted({i for found in await pipe.execute() for i in found}))
+
+    async def _alerts(self, ids: Sequence[bytes]) -> list[Alert]:
+        found = await self.redis.mget([self.key(f"alert:{i.decode()}") for i in ids]) if ids else []
+        return [_alert(a) for a in found if a]
 
     async def put_alerts(self, alerts: Sequence[Alert]) -> list[Alert]:
         """Keep alerts and publish them to live readers; returns those that were new or newer."""
         if not alerts:
             return []
-        flat = [
-            x for a in alerts
-            for x in (a.alert_id, a.revision, a.revision / 1000, _json(a), a.post.id, account_of(a.post.id))
-        ]  # fmt: skip
+        flat = [x for a in alerts for x in (a.alert_id, a.revision, _json(a), a.post.id, account_of(a.post.id))]
         taken = await self._put_alerts(args=[self.prefix, self._most, self._ttl_s, *flat])
         return [alerts[int(i)] for i in taken]
 
@@ -242,8 +245,7 @@ class LiveView:
     async def recent_alerts(self, most: int = 200, before: float | None = None) -> list[Alert]:
         """The newest alerts, newest first; withdrawn ones included."""
         high = "+inf" if before is None else f"({before}"
-        ids = await self.redis.zrevrangebyscore(self.key("alerts"), high, "-inf", start=0, num=most)
-        return [_alert(a) for a in await self.redis.hmget(self.key("alert"), ids) if a] if ids else []
+        return await self._alerts(await self.redis.zrevrangebyscore(self.key("alerts"), high, "-inf", start=0, num=most))
 
     async def put_clusters(self, events: Sequence[ClusterEvent], most: int = 2000) -> None:
         """Keep the newest state of each cluster; merged and expired ones leave the view."""
@@ -299,7 +301,7 @@ class LiveView:
         return msgspec.json.decode(found, type=list[MergeProposal]) if found else []
 
     async def clear(self) -> int:
-        """Forget everything under the prefix (`crisis topics --reset`); returns the number of keys removed."""
+        """Forget everything under the prefix (`crisis topics --reset-view`); returns the number of keys removed."""
         removed = 0
         async for key in self.redis.scan_iter(match=f"{self.prefix}*", count=1000):
             removed += await self.redis.delete(key)

@@ -9,8 +9,10 @@ from redis.asyncio import Redis
 
 from models.alerts import make_alert, place_in_cluster, withdraw
 from models.queries import Query
-from models.records import ClusterEvent, Deletion, Match, Origin, Post, Repeat
+from models.records import ClusterEvent, Deletion, Match, MatchedFrame, Origin, Post, Repeat
+from streams.clusterer import place_alerts
 from streams.config import Redis as RedisSettings
+from streams.stages import settle_alerts
 from streams.state import LiveView, MemoryAlerts
 
 pytestmark = pytest.mark.redis
@@ -81,10 +83,47 @@ async def test_a_closed_account_takes_the_alerts_of_all_its_posts_along(view):
         }  # fmt: skip
 
 
-async def test_the_oldest_alerts_leave_when_there_are_too_many(view):
+async def test_the_oldest_alerts_leave_the_list_when_there_are_too_many(view):
     await view.put_alerts([alert_for(f"p{n}", 1000.0 + n) for n in range(15)])
     assert [a.post.id for a in await view.recent_alerts()] == [f"p{n}" for n in range(14, 4, -1)]
-    assert await view.redis.hlen(view.key("alert-rev")) == 10
+    assert await view.redis.zcard(view.key("alerts")) == 10
+
+
+async def test_a_post_deleted_after_any_number_of_newer_alerts_is_withdrawn_and_a_late_cluster_told(view):
+    told = []
+    for known in (view, MemoryAlerts()):
+        for n in range(0, 2_100, 100):
+            await known.put_alerts([alert_for(f"p{k}", 1000.0 + k) for k in range(n, n + 100)])
+        (placed,) = await known.put_alerts(await place_alerts({"p1": "c1"}, known))
+        gone = MatchedFrame(Origin(0, 9), [], deletions=[Deletion("p0", 9000.0)], encoder_version="v1", dim=1, vectors=b"")
+        (withdrawn,) = await known.put_alerts(await settle_alerts(gone, [], known))
+        assert (placed.post.id, placed.cluster_id) == ("p1", "c1")
+        assert (withdrawn.post.id, withdrawn.status) == ("p0", "withdrawn")
+        assert await known.put_alerts([alert_for("p0")]) == []  # read again: it stays withdrawn
+        told.append((placed, withdrawn, *await known.alerts_of(["p0", "p1", "p2"])))
+    assert told[0] == told[1]
+    assert [a.post.id for a in await view.recent_alerts()] == [f"p{n}" for n in range(2_099, 2_089, -1)]
+
+
+async def test_an_alert_is_kept_while_it_is_listed_and_for_the_fold_window_after(view):
+    listed, unlisted = (alert_for(f"p{n}", 1000.0 + n) for n in (20, 1))
+    await view.put_alerts([unlisted, *(alert_for(f"p{n}", 1000.0 + n) for n in range(10, 20)), listed])
+    await view.put_alerts([place_in_cluster(unlisted, "c1")])
+    ttls = [await view.redis.ttl(view.key(f"alert:{a.alert_id}")) for a in (listed, unlisted)]
+    assert ttls == [-1, pytest.approx(24 * 3600, abs=60)]
+
+
+async def test_an_account_that_alerts_for_ever_is_indexed_by_its_last_fold_window_only(view):
+    for day in range(5):
+        await view.put_alerts([alert_for(f"bsky:x/{day}", 86_400.0 * (day + 1))])
+    assert [a.post.id for a in await view.recent_alerts()] == [f"bsky:x/{day}" for day in (4, 3, 2, 1, 0)]
+    assert {a.post.id for a in await view.alerts_of(["bsky:x"])} == {"bsky:x/4"}
+
+
+async def test_an_alert_asked_for_by_its_post_and_its_account_is_told_once(view):
+    for known in (view, MemoryAlerts()):
+        await known.put_alerts([alert_for("bsky:x/1")])
+        assert len(await known.alerts_of(["bsky:x", "bsky:x/1"])) == 1
 
 
 async def test_live_readers_hear_of_new_alerts_and_only_of_new_ones(view):
