@@ -32,6 +32,7 @@ from models.clusters.config import ClusterConfig
 from models.clusters.news import NewsDesk
 from models.clusters.state import Counters, read, write
 from models.errors import ConfigError, EncoderError, VersionMismatch
+from models.pieces import end_of, still_due
 from models.records import ClusterEvent, Deletion, MatchedFrame, Origin, Post
 
 __all__ = ["ClusterConfig", "Clusterer"]
@@ -46,7 +47,7 @@ class Clusterer:
         self.encoder_version = encoder_version
         self.book = Book(config, dim)
         self.desk = NewsDesk(self.book, encoder_version)
-        self.applied: dict[int, Origin] = {}  # raw partition → its latest frame applied
+        self.applied: dict[int, Origin] = {}  # raw partition → the end of what was applied of it
         self.merge = Due()  # the last full merge
         self.quick = Due()  # the last of either kind
 
@@ -72,13 +73,16 @@ class Clusterer:
     def add(self, frame: MatchedFrame) -> list[ClusterEvent]:
         """Apply one frame: its posts in order, then its repeats, then its deletions. Returns what changed.
 
-        A frame applied before (redelivery) changes nothing. Raises VersionMismatch for vectors of another encoder
-        or dimension and EncoderError for broken ones, in both cases before anything changed.
+        What was applied before (redelivery) changes nothing, however it is cut. Raises VersionMismatch for vectors of
+        another encoder or dimension and EncoderError for broken ones, in both cases before anything changed.
         """
-        vectors = self._vectors(frame)
-        if frame.origin <= self.applied.get(frame.origin.partition, Origin(-1, -1)):
+        vectors, end = self._vectors(frame), end_of(frame)
+        done = self.applied.get(frame.origin.partition, Origin(-1, -1))
+        if end <= done:
             self.counters.redelivered += 1
             return []
+        if (rest := still_due(frame, done)) is not frame:
+            frame, vectors = rest, self._vectors(rest)
         queries: dict[str, tuple[str, ...]] = {}
         for match in frame.matches:
             queries[match.post_id] = (*queries.get(match.post_id, ()), match.query_id)
@@ -87,7 +91,7 @@ class Clusterer:
             self.book.repeat(repeat)
         for deletion in frame.deletions:
             events += self._delete(deletion)
-        self.applied[frame.origin.partition] = frame.origin
+        self.applied[end.partition] = end
         return events
 
     def settle(self, merge: bool = True) -> list[ClusterEvent]:

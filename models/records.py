@@ -56,11 +56,12 @@ class Deletion(Struct, frozen=True):
 
 
 class Origin(Struct, frozen=True, order=True, array_like=True):
-    """Where in posts.raw a frame came from. `part` counts the pieces of a frame that had to be split."""
+    """Where in posts.raw a frame came from. `item`: how many items of that raw frame lie before this piece of it
+    (models/pieces.py); 0 = it begins the frame."""
 
     partition: int
     offset: int
-    part: int = 0
+    item: int = 0
 
 
 class Frame(Struct, frozen=True, omit_defaults=True):

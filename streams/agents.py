@@ -106,7 +106,7 @@ class _Stage:
         return frames
 
     async def _refuse(self, origin: Origin, reason: str, detail: str, raw: bytes, line: int) -> None:
-        reject = Reject(reason, detail, self.name, origin, line, time.time(), raw)
+        reject = Reject(reason, detail, self.name, origin, line, time.time(), raw[: stages.KEPT_OF_REJECT])
         await self.outbox.send_rejects([reject])
         metrics.rejects.labels(reason).inc()
 
@@ -127,7 +127,7 @@ class Normalise(_Stage):
             await self.runtime.folder.release(d.id for d in frame.deletions)
             worker = self.runtime.settings.worker
             vector_bytes = 2 * self.runtime.serving.dim
-            for piece in split_frame(frame, worker.frame_posts, worker.frame_bytes, vector_bytes):
+            for piece in split_frame(frame, worker.frame_bytes, worker.frame_posts, vector_bytes):
                 await self.outbox.send_frame(piece)
             await self.outbox.send_rejects(parsed.rejects)
             counted.append((parsed, frame))

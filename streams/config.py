@@ -89,7 +89,9 @@ class Worker(Section):
     web_port: Annotated[int, Field(ge=0, le=65535, description="0 = any free port")] = 6066
     frames_in_flight: Annotated[int, Field(ge=1, description="frames taken at a time by one agent")] = 8
     frame_posts: Annotated[int, Field(ge=1, description="posts in one inner frame at the most")] = 200
-    frame_bytes: Annotated[int, Field(ge=10_000, description="bytes in one inner frame at the most")] = 800_000
+    frame_bytes: Annotated[
+        int, Field(ge=200_000, le=900_000, description="bytes in one inner frame at the most; longer ones are split")
+    ] = 800_000  # within the producer's 1,000,000; from twice what a post of 10,000 four-byte characters takes
     stall_s: Annotated[float, Field(gt=0, description="lag without progress for so long ends the process")] = 60.0
     snapshot_s: Annotated[float, Field(gt=0, description="how often the clusterer's state is saved: 6 to 30 MB a time")] = 5.0
     audit_s: Annotated[float, Field(gt=0, description="how often HDBSCAN looks for clusters that should be one")] = 300.0

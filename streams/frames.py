@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 
 from models.errors import Rejected, VersionMismatch
-from models.records import EmbeddedFrame, Frame, MatchedFrame, Origin
+from models.pieces import count_items, cut
+from models.records import EmbeddedFrame, Frame, MatchedFrame
 
 F = TypeVar("F", Frame, EmbeddedFrame, MatchedFrame)
 
@@ -46,24 +47,29 @@ def unpack_vectors(frame: EmbeddedFrame) -> np.ndarray:
     return np.frombuffer(frame.vectors, dtype="<f2").reshape(len(frame.posts), frame.dim).astype(np.float32)
 
 
-def split_frame(frame: Frame, most_posts: int, most_bytes: int, vector_bytes: int = 1024) -> Iterator[Frame]:
-    """The frame in pieces of at most `most_posts` posts and about `most_bytes` bytes; order kept, nothing dropped.
+def split_frame(frame: F, most_bytes: int, most_posts: int | None = None, vector_bytes: int = 0) -> Iterator[F]:
+    """The frame in pieces (models/pieces.py) of at most `most_posts` posts whose records have at most `most_bytes` bytes.
 
-    Room for a vector of `vector_bytes` per post is left, so a clean frame that fits still fits once it is embedded.
-    Repeats and deletions travel with the last piece: what they refer to lies before them.
+    Room for a vector of `vector_bytes` per post is left, so that a clean frame that fits still fits once it is
+    embedded. Only a post whose matches alone are too many loses some: those furthest below their thresholds. Their
+    alerts are made before and are not affected; the clusterer counts a post fewer in a category.
     """
-    pieces: list[list] = [[]]
-    size = 0
-    for post in frame.posts:
-        cost = len(post.text.encode()) * 2 + vector_bytes + 600  # twice: its matches repeat part of the text
-        if pieces[-1] and (len(pieces[-1]) >= most_posts or size + cost > most_bytes):
-            pieces.append([])
-            size = 0
-        pieces[-1].append(post)
-        size += cost
-    for part, posts in enumerate(pieces):
-        last = part == len(pieces) - 1
-        yield Frame(
-            origin=Origin(frame.origin.partition, frame.origin.offset, part), posts=posts,
-            repeats=frame.repeats if last else [], deletions=frame.deletions if last else [],
-        )  # fmt: skip
+    items, posts = count_items(frame), len(frame.posts)
+    step = most_posts or max(posts, 1)
+    for start in range(0, max(posts, 1), step):
+        stop = start + step if start + step < posts else items
+        yield from _halved(cut(frame, start, stop), most_bytes, vector_bytes)
+
+
+def _halved(frame: F, most_bytes: int, vector_bytes: int) -> Iterator[F]:
+    items = count_items(frame)
+    if len(encode_frame(frame)) + vector_bytes * len(frame.posts) <= most_bytes:
+        yield frame
+    elif items > 1:
+        yield from _halved(cut(frame, 0, items // 2), most_bytes, vector_bytes)
+        yield from _halved(cut(frame, items // 2, items), most_bytes, vector_bytes)
+    elif isinstance(frame, MatchedFrame) and frame.matches:  # the best come first
+        fewer = msgspec.structs.replace(frame, matches=frame.matches[: len(frame.matches) // 2])
+        yield from _halved(fewer, most_bytes, vector_bytes)
+    else:  # nothing left to take away; no setting allows a limit below what a bare post can have
+        yield frame

@@ -28,6 +28,9 @@ frames = _counter("crisis_frames_total", "Frames processed and acknowledged", "s
 posts = _counter("crisis_posts_total", "Posts by what became of them at a stage", "stage", "outcome")
 rejects = _counter("crisis_rejects_total", "Records refused, by reason", "reason")
 alerts = _counter("crisis_alerts_total", "Alerts published, by level, kind and status", "level", "kind", "status")
+matches_left_out = _counter(
+    "crisis_matches_left_out_total", "Matches too many for one record of posts.matched; their alerts were published"
+)
 query_matches = _counter("crisis_query_matches_total", "Matches by query (ids come from the queries topic)", "query")
 cluster_events = _counter("crisis_cluster_events_total", "Cluster changes published", "event")
 clusters = _gauge("crisis_clusters", "Clusters held by this worker's clusterer")

@@ -9,8 +9,9 @@ import faust
 import msgspec
 
 from models.records import Alert, ClusterEvent, EmbeddedFrame, Frame, MatchedFrame, Reject
+from streams import metrics
 from streams.config import Settings
-from streams.frames import encode_frame
+from streams.frames import encode_frame, split_frame
 
 _json = msgspec.json.Encoder().encode
 
@@ -29,6 +30,10 @@ def cloud_event(kind: str, record_id: str, time: str) -> dict[str, bytes]:
     }
 
 
+def _matches(frame: Frame) -> int:
+    return len(frame.matches) if isinstance(frame, MatchedFrame) else 0
+
+
 class Outbox:
     """The topics agents write to. Use `send_*` as you go, then `await delivered()`, then acknowledge the input."""
 
@@ -40,19 +45,32 @@ class Outbox:
             )
             for name in ("posts.clean", "posts.embedded", "posts.matched", "posts.rejected", "alerts", "clusters")
         }  # fmt: skip
+        self._frame_bytes = settings.worker.frame_bytes
         self._sent: list[asyncio.Future] = []
 
     async def _send(self, topic: str, value: bytes, **options: object) -> None:
         self._sent.append(await self._topics[topic].send(value=value, **options))
 
     async def send_frame(self, frame: Frame) -> None:
-        """To the topic of its kind, same partition as in posts.raw, so that order is kept from end to end."""
+        """To the topic of its kind, same partition as in posts.raw, so that order is kept from end to end.
+
+        A frame that outgrew `worker.frame_bytes` on its way goes in pieces: a record the broker refuses would be read
+        again, and refused again, for ever.
+        """
+        topic, partition = "posts.clean", frame.origin.partition
         if isinstance(frame, MatchedFrame):
-            await self._send("posts.matched", encode_frame(frame), partition=0)
+            topic, partition = "posts.matched", 0
         elif isinstance(frame, EmbeddedFrame):
-            await self._send("posts.embedded", encode_frame(frame), partition=frame.origin.partition)
-        else:
-            await self._send("posts.clean", encode_frame(frame), partition=frame.origin.partition)
+            topic = "posts.embedded"
+        value = encode_frame(frame)
+        if len(value) <= self._frame_bytes:
+            await self._send(topic, value, partition=partition)
+            return
+        left_out = _matches(frame)
+        for piece in split_frame(frame, self._frame_bytes):
+            await self._send(topic, encode_frame(piece), partition=partition)
+            left_out -= _matches(piece)
+        metrics.matches_left_out.inc(left_out)
 
     async def send_rejects(self, rejects: Iterable[Reject]) -> None:
         """To posts.rejected, one record each, the original bytes as base64."""

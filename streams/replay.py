@@ -92,7 +92,7 @@ class Replay:
             read=parsed.read, rejected=len(parsed.rejects), folded=len(frame.repeats), deleted=len(frame.deletions)
         )
         alerts, events = [], []
-        for piece in split_frame(frame, worker.frame_posts, worker.frame_bytes, 2 * self.encoder.dim):
+        for piece in split_frame(frame, worker.frame_bytes, worker.frame_posts, 2 * self.encoder.dim):
             # Through the wire format: float16 vectors, as the live match and cluster stages see them.
             embedded = stages.embed(piece, self.encoder)
             matched = decode_frame(encode_frame(stages.match(embedded, self.matcher)), MatchedFrame)

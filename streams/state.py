@@ -6,7 +6,7 @@ partition; alerts carry a revision, clusters a version, and only a newer one rep
 | key (after the prefix) | what |
 |---|---|
 | counts, langs, sources, reasons, queries | hashes of counters |
-| applied | hash stage:partition → the last origin counted |
+| counted | hash stage:partition → the last origin counted |
 | alerts | zset of the newest alerts' ids by time: what the dashboard lists |
 | alert:ID | Alert JSON; expires a fold window after it left that list |
 | alerts-of:ID | zset of the alert ids of a post, or of an account, by time; expires with the fold window |
@@ -40,10 +40,10 @@ _cluster = msgspec.json.Decoder(ClusterEvent).decode
 Counts = Mapping[str, Mapping[str, int]]  # hash name → field → increment
 
 _COUNT = """
-local applied, field, at = ARGV[1] .. 'applied', ARGV[2], tonumber(ARGV[3])
-local last = redis.call('HGET', applied, field)
-if last and tonumber(last) >= at then return 0 end
-redis.call('HSET', applied, field, ARGV[3])
+local counted, field, at = ARGV[1] .. 'counted', ARGV[2], ARGV[3]
+local last = redis.call('HGET', counted, field)
+if last and last >= at then return 0 end
+redis.call('HSET', counted, field, at)
 for i = 4, #ARGV, 3 do redis.call('HINCRBY', ARGV[1] .. ARGV[i], ARGV[i + 1], ARGV[i + 2]) end
 return 1
 """
@@ -189,7 +189,7 @@ class LiveView:
     async def count(self, stage: str, origin: Origin, counts: Counts) -> bool:
         """Add to counters, once per (stage, origin). False if this origin was counted before."""
         flat = [x for name, fields in counts.items() for field, n in fields.items() if n for x in (name, field, n)]
-        at = origin.offset * 4096 + origin.part  # exact in a double up to offset 2**41
+        at = f"{origin.offset:020}.{origin.item:010}"  # of one length, so that text has the order of numbers
         return bool(await self._count(args=[self.prefix, f"{stage}:{origin.partition}", at, *flat]))
 
     async def counts(self, name: str = "counts") -> dict[str, int]:

@@ -15,6 +15,7 @@ from models.clusters.labels import terms_of
 from models.clusters.lexicon import Lexicon
 from models.clusters.memory import cluster_id
 from models.errors import ConfigError, CrisisError, EncoderError, VersionMismatch
+from models.pieces import count_items, cut
 from models.records import Deletion, Match, MatchedFrame, Origin, Post, Repeat
 
 DIM = 6
@@ -215,6 +216,23 @@ def test_a_redelivered_frame_changes_nothing(stream, cuts):
         assert clusterer.assignments() == before
     assert clusterer.counters.posts == len(posts)
     assert clusterer.counters.redelivered == len(frames) * (len(frames) + 1) // 2
+
+
+@given(streams(), CUTS, CUTS, st.integers(0, 60))
+@settings(max_examples=40, deadline=None)
+def test_a_frame_that_comes_again_in_other_pieces_is_applied_once(stream, cuts, other_cuts, told):
+    """As after a crash between two pieces, where the frame is cut elsewhere the second time."""
+    posts, vectors = stream
+    repeats = [Repeat(f"r{n}", posts[0].id, 0.0) for n in range(3)] if posts else []
+    whole = frame(7, posts, vectors, repeats=repeats)
+    ends = {0, count_items(whole)}
+    edges = [sorted(ends | {at for at in some if at < max(ends)}) for some in (cuts, other_cuts)]
+    first, again = ([cut(whole, a, b) for a, b in zip(e, e[1:], strict=False)] for e in edges)
+    once, twice = Clusterer(WORDY, DIM, "v1"), Clusterer(WORDY, DIM, "v1")
+    events = once.add(whole)
+    assert [event for part in (*first[:told], *again) for event in twice.add(part)] == events
+    twice.counters.redelivered = 0
+    assert twice.snapshot() == once.snapshot()
 
 
 @given(streams(edits=False), st.floats(0, 1e5))

@@ -37,8 +37,11 @@ async def test_counters_of_a_redelivered_frame_count_once(view):
     assert await view.count("match", origin, {"counts": {"alert": 3}, "langs": {"ht": 2}})
     assert not await view.count("match", origin, {"counts": {"alert": 3}, "langs": {"ht": 2}})
     assert not await view.count("match", Origin(2, 40), {"counts": {"alert": 9}})
+    assert await view.count("match", Origin(2, 41, 30_000), {"counts": {"alert": 0}})
+    assert not await view.count("match", Origin(2, 41, 9), {"counts": {"alert": 9}})
+    assert await view.count("match", Origin(2, 42), {"counts": {"alert": 2}})
     assert await view.count("match", Origin(3, 0), {"counts": {"alert": 1}})
-    assert await view.counts() == {"alert": 4}
+    assert await view.counts() == {"alert": 6}
     assert await view.counts("langs") == {"ht": 2}
 
 
