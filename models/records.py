@@ -55,6 +55,14 @@ class Deletion(Struct, frozen=True):
     seen_at: float
 
 
+def account_of(post_id: str) -> str:
+    """The account a post id belongs to: what stands before its first slash (`bsky:did:plc:x/3k` → `bsky:did:plc:x`).
+
+    An account's own id holds no slash. Sources tell of a closed account by a deletion of it; it takes all its posts along.
+    """
+    return post_id.partition("/")[0] or post_id
+
+
 class Origin(Struct, frozen=True, order=True, array_like=True):
     """Where in posts.raw a frame came from. `item`: how many items of that raw frame lie before this piece of it
     (models/pieces.py); 0 = it begins the frame."""

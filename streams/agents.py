@@ -20,7 +20,7 @@ import msgspec
 from models.alerts import make_alerts
 from models.audit import propose_merges
 from models.errors import CrisisError, Rejected, ServiceError
-from models.records import Alert, EmbeddedFrame, Frame, MatchedFrame, Origin, Post, Reject
+from models.records import Alert, EmbeddedFrame, Frame, MatchedFrame, Origin, Post, Reject, account_of
 from streams import metrics, stages
 from streams.clusterer import ClusterStage, place_alerts
 from streams.config import Settings
@@ -124,7 +124,6 @@ class Normalise(_Stage):
                 "encode", stages.parse, event.value or b"", origin, seen_at, self.runtime.author_key
             )
             frame = stages.fold(parsed, await self.runtime.folder.claim(parsed.claims))
-            await self.runtime.folder.release(d.id for d in frame.deletions)
             worker = self.runtime.settings.worker
             vector_bytes = 2 * self.runtime.serving.dim
             for piece in split_frame(frame, worker.frame_bytes, worker.frame_posts, vector_bytes):
@@ -293,7 +292,7 @@ class _WithBatch:
     async def alerts_of(self, post_ids: Iterable[str]) -> list[Alert]:
         ids = set(post_ids)
         known = {a.alert_id: a for a in await self._alerts_of(ids)}
-        return list((known | {k: a for k, a in self._given.items() if a.post.id in ids}).values())
+        return list((known | {k: a for k, a in self._given.items() if ids & {a.post.id, account_of(a.post.id)}}).values())
 
 
 class Cluster(_Stage):

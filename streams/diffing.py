@@ -116,7 +116,6 @@ async def posts_of_file(path: Path) -> list[Post]:
         for number, raw in enumerate(read_frames(iter(lines))):
             parsed = stages.parse(raw, Origin(0, number), path.stat().st_mtime, b"diff")
             frames.append(stages.fold(parsed, await folder.claim(parsed.claims)))
-            await folder.release(d.id for d in frames[-1].deletions)
     return at_the_end(frames)
 
 

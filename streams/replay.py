@@ -86,7 +86,6 @@ class Replay:
         parsed = stages.parse(raw, Origin(0, number), self.start_at + number / 1000, b"replay")
         self.rejects += parsed.rejects
         frame = stages.fold(parsed, await self.folder.claim(parsed.claims))
-        await self.folder.release(d.id for d in frame.deletions)
         worker = self.settings.worker
         self.totals.counts.update(
             read=parsed.read, rejected=len(parsed.rejects), folded=len(frame.repeats), deleted=len(frame.deletions)

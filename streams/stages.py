@@ -17,9 +17,9 @@ from models.encoder import Encoder
 from models.errors import Rejected
 from models.matching import Matcher
 from models.posts import parse_post, split_lines
-from models.records import Alert, Deletion, EmbeddedFrame, Frame, MatchedFrame, Origin, Post, Reject, Repeat
+from models.records import Alert, Deletion, EmbeddedFrame, Frame, MatchedFrame, Origin, Post, Reject, Repeat, account_of
 from streams.frames import pack_vectors, unpack_vectors
-from streams.state import Alerts, account_of
+from streams.state import Alerts
 
 KEPT_OF_REJECT = 65_536  # bytes of a refused record that are kept; the rest of a 10 MB line says nothing more
 
@@ -31,6 +31,7 @@ class Claim(Struct, frozen=True):
     place: str
     fingerprint: str
     repost_of: str | None
+    edit: bool = False  # by its own word: it holds the text from here on, but is never folded
 
 
 class Verdict(Struct, frozen=True):
@@ -45,7 +46,7 @@ class Parsed(Struct, frozen=True):
 
     origin: Origin
     posts: list[Post]
-    claims: list[Claim]
+    claims: list[Claim | Deletion]  # of the posts and deletions, in the order of their lines
     deletions: list[Deletion]
     rejects: list[Reject]
 
@@ -68,10 +69,11 @@ def parse(value: bytes, origin: Origin, seen_at: float, author_key: bytes) -> Pa
             continue
         if isinstance(record, Deletion):
             parsed.deletions.append(record)
+            parsed.claims.append(record)
         else:
             parsed.posts.append(record)
             place = f"{origin.partition}:{origin.offset}:{line_number}"
-            parsed.claims.append(Claim(record.id, place, record.fingerprint, record.repost_of))
+            parsed.claims.append(Claim(record.id, place, record.fingerprint, record.repost_of, record.kind == "update"))
     return parsed
 
 

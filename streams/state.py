@@ -29,7 +29,7 @@ import msgspec
 from redis.asyncio import Redis
 
 from models.audit import MergeProposal
-from models.records import Alert, ClusterEvent, Origin, Repeat
+from models.records import Alert, ClusterEvent, Origin, Repeat, account_of
 from streams.config import Redis as RedisSettings
 from streams.config import secret
 
@@ -107,14 +107,6 @@ if over > 0 then
 end
 return 0
 """
-
-
-def account_of(post_id: str) -> str:
-    """The account a post id belongs to: what stands before its last slash (`bsky:did:plc:x/3k` → `bsky:did:plc:x`).
-
-    Sources tell of a closed account by a deletion of that id; it takes all its posts along.
-    """
-    return post_id.rpartition("/")[0] or post_id
 
 
 class Alerts(Protocol):

@@ -15,7 +15,7 @@ from models.queries import Query
 from models.records import Deletion, Frame, Origin, Post
 from streams import stages
 from streams.frames import unpack_vectors
-from streams.stages import Verdict
+from streams.stages import Claim, Verdict
 from streams.state import MemoryAlerts
 
 WATER = Query("need.water", "need", "water", "Drinking water", {"en": ["We need drinking water"]}, "WASH", "", 0.3)
@@ -50,7 +50,9 @@ def test_every_line_becomes_a_post_a_deletion_or_a_reject(lines):
     value = b"\n".join(lines)
     parsed = stages.parse(value, Origin(1, 2), 1e9, b"key")
     assert parsed.read == len([x for x in value.split(b"\n") if x.strip(b" \t\r")])
-    assert len(parsed.claims) == len(parsed.posts)
+    claimed = [c.post_id if isinstance(c, Claim) else c for c in parsed.claims]
+    assert [c for c in claimed if isinstance(c, str)] == [p.id for p in parsed.posts]
+    assert [c for c in claimed if not isinstance(c, str)] == parsed.deletions
 
 
 def test_a_reject_keeps_its_reason_its_place_and_its_bytes():

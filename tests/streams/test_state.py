@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 from models.alerts import make_alert, place_in_cluster, withdraw
 from models.queries import Query
 from models.records import ClusterEvent, Deletion, Match, MatchedFrame, Origin, Post, Repeat
+from streams.agents import _WithBatch
 from streams.clusterer import place_alerts
 from streams.config import Redis as RedisSettings
 from streams.stages import settle_alerts
@@ -84,6 +85,14 @@ async def test_a_closed_account_takes_the_alerts_of_all_its_posts_along(view):
         assert await known.gone([p.post.id for p in posts] + ["bsky:did:plc:x/9"]) == {
             "bsky:did:plc:x/1", "bsky:did:plc:x/2", "bsky:did:plc:x/9",
         }  # fmt: skip
+
+
+@pytest.mark.parametrize("deleted", ["bsky:did:plc:x/1", "bsky:did:plc:x"], ids=["the post", "its account"])
+async def test_a_deletion_in_the_batch_of_the_post_itself_withdraws_its_alert(view, deleted):
+    given = [alert_for("bsky:did:plc:x/1"), alert_for("bsky:did:plc:y/1")]  # published, but not yet in the view
+    gone = MatchedFrame(Origin(0, 9), [], deletions=[Deletion(deleted, 9000.0)], encoder_version="v1", dim=1, vectors=b"")
+    (withdrawn,) = await settle_alerts(gone, [], _WithBatch(view, given))
+    assert (withdrawn.alert_id, withdrawn.status) == (given[0].alert_id, "withdrawn")
 
 
 async def test_the_oldest_alerts_leave_the_list_when_there_are_too_many(view):
