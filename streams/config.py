@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from models.clustering import ClusterConfig
@@ -26,7 +27,7 @@ TOPICS = (
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Broker(Section):
@@ -43,11 +44,23 @@ class Broker(Section):
     username: Annotated[str | None, Field(description="SASL user name")] = None
     password_file: Annotated[Path | None, Field(description="file holding the SASL password")] = None
 
+    @field_validator("bootstrap")
+    @classmethod
+    def _host_and_port(cls, value: str) -> str:
+        servers = [server.strip() for server in value.split(",")]
+        for server in servers:
+            host, _, port = server.rpartition(":")
+            if not host or "/" in host or not (port.isdecimal() and 1 <= int(port) <= 65535):
+                raise ValueError(f"{server!r} is not host:port; write for example kafka-1:9092,kafka-2:9092")
+        return ",".join(servers)
+
 
 class Topics(Section):
     """How the topics are made (`crisis topics`)."""
 
-    prefix: Annotated[str, Field(description="put before every topic name and the consumer group")] = ""
+    prefix: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9._-]{0,200}$", description="put before every topic name and the consumer group")
+    ] = ""
     partitions: Annotated[int, Field(ge=1, description="of the posts.* topics: the most workers that can share them")] = 4
     replication: Annotated[int, Field(ge=1, description="copies of each partition; 3 in production")] = 1
     retention_h: Annotated[float, Field(gt=0, description="how long posts and alerts stay on the broker")] = 72.0
@@ -69,6 +82,20 @@ class Redis(Section):
     prefix: Annotated[str, Field(description="put before every key")] = "crisis:"
     fold_h: Annotated[float, Field(gt=0, description="how long an exact repeat is folded into its original")] = 24.0
     recent_alerts: Annotated[int, Field(ge=10, description="newest alerts listed on the dashboard")] = 2000
+
+    @field_validator("url")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        told = "write for example redis://127.0.0.1:6379/0 (rediss:// for TLS, unix:///path for a socket)"
+        try:
+            parts = urlsplit(value)
+            host, port, database = parts.hostname, parts.port, parts.path.strip("/")
+        except ValueError as error:
+            raise ValueError(f"has a host or port that is none; {told}") from error
+        known, socket = parts.scheme in ("redis", "rediss"), parts.scheme == "unix" and database
+        if not socket and (not known or not host or port == 0 or (database and not database.isdecimal())):
+            raise ValueError(f"is not the address of a Redis; {told}")  # it may hold a password: not shown
+        return value
 
 
 class EncoderSettings(Section):
@@ -93,11 +120,22 @@ class Worker(Section):
         int, Field(ge=200_000, le=900_000, description="bytes in one inner frame at the most; longer ones are split")
     ] = 800_000  # within the producer's 1,000,000; from twice what a post of 10,000 four-byte characters takes
     stall_s: Annotated[float, Field(gt=0, description="lag without progress for so long ends the process")] = 60.0
-    snapshot_s: Annotated[float, Field(gt=0, description="how often the clusterer's state is saved: 6 to 30 MB a time")] = 5.0
+    snapshot_s: Annotated[float, Field(gt=0, description="how often clusters are saved, 6 to 30 MB a time; at most half of stall_s")] = 5.0
     audit_s: Annotated[float, Field(gt=0, description="how often HDBSCAN looks for clusters that should be one")] = 300.0
     author_key_file: Annotated[
         Path | None, Field(description="file with the secret of the author pseudonyms; none = one that all workers share through Redis")
     ] = None
+
+    @model_validator(mode="after")
+    def _saved_before_it_counts_as_stalled(self) -> Worker:
+        # Frames are acknowledged with the snapshot that holds them: until then the watchdog sees no progress. Half
+        # leaves room for a frame that just missed one, and for the saving itself.
+        if self.snapshot_s > self.stall_s / 2:
+            raise ValueError(
+                f"snapshot_s is {self.snapshot_s:g}, more than half of stall_s ({self.stall_s:g}): the watchdog would end"
+                " the worker before its clusters are saved, again and again; lower snapshot_s or raise stall_s"
+            )
+        return self
 
 
 class Dashboard(Section):
@@ -161,7 +199,8 @@ def load_settings(path: str | Path | None = None, **overrides: dict) -> Settings
     try:
         return FromFile(**overrides)
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        told = [(".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, ")) for e in error.errors()]
+        wrong = "; ".join(f"{name}: {message}" for name, message in told)
         raise ConfigError(f"settings ({found if found.is_file() else 'environment'}): {wrong}") from error
     except ValueError as error:  # not TOML
         raise ConfigError(f"{found} is not valid TOML: {error}") from error

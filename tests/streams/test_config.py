@@ -7,6 +7,7 @@ import pytest
 
 from models.errors import ConfigError
 from streams.config import TOPICS, Settings, load_settings
+from streams.state import connect
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "crisis.toml"
 
@@ -61,6 +62,12 @@ def test_the_environment_wins_over_the_file(tmp_path, monkeypatch):
         ("[topics]\npartitions = 0\n", "topics.partitions"),
         ("[cluster]\nt_atach = 1\n", "cluster"),
         ("not toml", "not valid TOML"),
+        ("[worker]\nsnapshot_s = 60.0\n", "worker: snapshot_s is 60, more than half of stall_s .60.*lower snapshot_s"),
+        ("[worker]\nstall_s = 9.0\n", "worker: snapshot_s is 5, more than half of stall_s .9.*raise stall_s"),
+        ("[worker]\nstall_s = inf\n", "worker.stall_s: .*finite"),
+        ("[worker]\nframe_bytes = 2000000\n", "worker.frame_bytes: .*900000"),
+        ("[worker]\nweb_port = 70000\n", "worker.web_port: .*65535"),
+        ("[topics]\nprefix = 'drill/'\n", "topics.prefix"),
     ],
 )
 def test_a_wrong_settings_file_is_refused_by_name(tmp_path, text, told):
@@ -68,6 +75,42 @@ def test_a_wrong_settings_file_is_refused_by_name(tmp_path, text, told):
     file.write_text(text)
     with pytest.raises(ConfigError, match=told):
         load_settings(file)
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:6379", "127.0.0.1", "", "http://localhost:6379", "redis:localhost", "redis://", "redis://:6379/0",
+            "redis://localhost:port", "redis://localhost:99999", "redis://localhost:0", "redis://localhost:6379/first",
+            "redis://[::1:6379", "unix://"],
+)  # fmt: skip
+def test_an_address_that_is_none_of_redis_is_refused_in_one_sentence_with_an_example(url, monkeypatch):
+    monkeypatch.setenv("CRISIS_REDIS__URL", url)
+    with pytest.raises(ConfigError, match=r"redis\.url: .*write for example redis://127\.0\.0\.1:6379/0") as told:
+        load_settings()
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("url", ["redis://h", "rediss://user:word@h:1/7", "redis://[::1]:6379/0", "unix:///run/redis.sock?db=3"])
+def test_an_address_that_the_redis_client_reads_is_taken(url):
+    settings = load_settings(redis={"url": url})
+    assert settings.redis.url == url
+    connect(settings.redis)
+
+
+def test_a_password_in_an_address_is_not_told():
+    with pytest.raises(ConfigError) as told:
+        load_settings(redis={"url": "rdis://user:hunter2@host:6379/0"})
+    assert "hunter2" not in str(told.value)
+
+
+@pytest.mark.parametrize("servers", ["kafka", "kafka:", ":9092", "kafka:port", "kafka:0", "kafka:70000", "a:1,,b:2", "a:1,b", "",
+                                     "kafka://kafka:9092"])  # fmt: skip
+def test_a_broker_without_host_or_port_is_refused_in_one_sentence_with_an_example(servers):
+    with pytest.raises(ConfigError, match=r"broker\.bootstrap: '.*' is not host:port; write for example kafka-1:9092"):
+        load_settings(broker={"bootstrap": servers})
+
+
+def test_spaces_between_brokers_do_no_harm():
+    assert load_settings(broker={"bootstrap": "a:1, [::1]:2"}).broker.bootstrap == "a:1,[::1]:2"
 
 
 def test_a_missing_settings_file_is_an_error_only_when_asked_for(tmp_path, monkeypatch):
