@@ -59,7 +59,7 @@ class Topics(Section):
     """How the topics are made (`crisis topics`)."""
 
     prefix: Annotated[
-        str, Field(pattern=r"^[A-Za-z0-9._-]{0,200}$", description="put before every topic name and the consumer group")
+        str, Field(pattern=r"^[A-Za-z0-9._-]{0,200}$", description="put before every topic name, the consumer group and every Redis key")
     ] = ""
     partitions: Annotated[int, Field(ge=1, description="of the posts.* topics: the most workers that can share them")] = 4
     replication: Annotated[int, Field(ge=1, description="copies of each partition; 3 in production")] = 1
@@ -79,7 +79,7 @@ class Redis(Section):
         "redis://127.0.0.1:6379/0"
     )
     password_file: Annotated[Path | None, Field(description="file holding the Redis password")] = None
-    prefix: Annotated[str, Field(description="put before every key")] = "crisis:"
+    prefix: Annotated[str, Field(description="put before every key, after topics.prefix; deployments that share a Redis need one of the two to differ")] = "crisis:"
     fold_h: Annotated[float, Field(gt=0, description="how long an exact repeat is folded into its original")] = 24.0
     recent_alerts: Annotated[int, Field(ge=10, description="newest alerts listed on the dashboard")] = 2000
 
@@ -171,6 +171,12 @@ class Settings(BaseSettings):
     cluster: ClusterConfig = ClusterConfig()
     dashboard: Dashboard = Dashboard()
     ingest: Ingest = Ingest()
+
+    @property
+    def key_prefix(self) -> str:
+        """What every Redis key begins with. The topics' prefix comes first: two deployments on one broker and one Redis
+        share no key, and forgetting all keys of one (`crisis topics --reset`) touches none of the other."""
+        return self.topics.prefix + self.redis.prefix
 
     @classmethod
     def settings_customise_sources(

@@ -41,8 +41,8 @@ class Runtime:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.redis = connect(settings.redis)
-        self.view = LiveView(self.redis, settings.redis)
-        self.folder = RedisFolder(self.redis, settings.redis.prefix, settings.redis.fold_h * 3600)
+        self.view = LiveView(self.redis, settings)
+        self.folder = RedisFolder(self.redis, settings.key_prefix, settings.redis.fold_h * 3600)
         self.name = f"{os.uname().nodename}-{os.getpid()}"
         self.takeover = Takeover(settings)
         self.trial = Trial(settings, self.view, self.takeover)

@@ -31,7 +31,7 @@ from redis.asyncio import Redis
 from models.audit import MergeProposal
 from models.records import Alert, ClusterEvent, Origin, Repeat, account_of
 from streams.config import Redis as RedisSettings
-from streams.config import secret
+from streams.config import Settings, secret
 
 _json = msgspec.json.Encoder().encode
 _alert = msgspec.json.Decoder(Alert).decode
@@ -167,9 +167,9 @@ def connect(settings: RedisSettings) -> Redis:
 class LiveView:
     """The live view. One instance per process, safe to share between tasks of one event loop."""
 
-    def __init__(self, redis: Redis, settings: RedisSettings) -> None:
-        self.redis, self.prefix = redis, settings.prefix
-        self._most, self._ttl_s = settings.recent_alerts, max(1, int(settings.fold_h * 3600))
+    def __init__(self, redis: Redis, settings: Settings) -> None:
+        self.redis, self.prefix = redis, settings.key_prefix
+        self._most, self._ttl_s = settings.redis.recent_alerts, max(1, int(settings.redis.fold_h * 3600))
         self._count, self._put_alerts, self._put_clusters = map(
             redis.register_script, (_COUNT, _PUT_ALERTS, _PUT_CLUSTERS)
         )

@@ -101,7 +101,7 @@ async def _run(settings: Settings, posts: Path, rate: float, workers: int, exit_
     for sig in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sig, stopped.set)
     redis = connect(settings.redis)
-    view = LiveView(redis, settings.redis)
+    view = LiveView(redis, settings)
     env = environment(settings)
     feeding = threading.Event()  # set: stop sending posts
     async with Children(scratch) as children:

@@ -132,7 +132,7 @@ async def _live(settings: Settings, release: Release) -> tuple[dict[str, int], d
     """The trial's counters and the workers' words; nothing where Redis does not answer."""
     redis = connect(settings.redis)
     try:
-        view = LiveView(redis, settings.redis)
+        view = LiveView(redis, settings)
         return await view.counts(trial_of(release)), await view.workers()
     except (RedisError, OSError) as error:
         click.secho(f"no live figures: {error}", fg="yellow", err=True)

@@ -27,7 +27,7 @@ def prepare(settings: Settings, packs: Path | None = None) -> tuple[list[str], i
 async def _forget(settings: Settings) -> int:
     redis = connect(settings.redis)
     try:
-        return await LiveView(redis, settings.redis).clear()
+        return await LiveView(redis, settings).clear()
     finally:
         await redis.aclose()
 

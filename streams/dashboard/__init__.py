@@ -26,7 +26,7 @@ async def serve(settings: Settings, *, search: bool = True) -> None:
 
     listener = _listen(settings.dashboard.host, settings.dashboard.port)
     redis = connect(settings.redis)
-    app = create_dashboard(settings, LiveView(redis, settings.redis), Searcher(settings) if search else None)
+    app = create_dashboard(settings, LiveView(redis, settings), Searcher(settings) if search else None)
     host, port = listener.getsockname()[:2]
     click.echo(f"dashboard: http://{f'[{host}]' if ':' in host else host}:{port}")
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3)

@@ -182,7 +182,7 @@ async def main() -> None:
     LABELS.update({q.category: q.label for q in load_queries()})
     settings, now = load_settings(), time.time()
     redis = connect(settings.redis)
-    view = LiveView(redis, settings.redis)
+    view = LiveView(redis, settings)
     await view.clear()
     alerts, posts = _demo(asked.posts, now) if asked.posts else (several(60, now), [])
     later = alerts[-40:] if asked.every else []

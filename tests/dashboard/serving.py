@@ -85,7 +85,7 @@ def served(settings: Settings, frames: list[bytes] | None = None) -> Iterator[Se
 
     async def run() -> None:
         redis = connect(settings.redis)
-        view = LiveView(redis, settings.redis)
+        view = LiveView(redis, settings)
         app = create_dashboard(settings, view, FedSearcher(settings, frames) if frames is not None else None)
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
         held.update(view=view, server=server, loop=asyncio.get_running_loop())

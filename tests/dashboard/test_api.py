@@ -42,7 +42,7 @@ class Api:
 async def api(redis_url):
     settings = settings_for(redis_url)
     redis = connect(settings.redis)
-    view = LiveView(redis, settings.redis)
+    view = LiveView(redis, settings)
     posts = [Post(f"s{n}", text, NOW - n, NOW - n, lang, "sms") for n, (lang, text) in enumerate(
         [("en", "people trapped under a roof"), ("en", "lovely weather today"), ("fr", "people trapped sous le toit")])]  # fmt: skip
     app = create_dashboard(settings, view, FedSearcher(settings, [frame(posts)]))
@@ -180,7 +180,7 @@ async def test_health_follows_redis(api):
 async def test_health_says_so_when_redis_is_away():
     settings = settings_for("redis://127.0.0.1:1/0")
     redis = connect(settings.redis)
-    app = create_dashboard(settings, LiveView(redis, settings.redis), None)
+    app = create_dashboard(settings, LiveView(redis, settings), None)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://localhost") as client:
         answer = await client.get("/healthz")
         assert answer.status_code == 503 and "Redis" in answer.text

@@ -18,7 +18,7 @@ async def client(tmp_path, redis_url):
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     settings = settings_for(redis_url, token_file=str(tmp_path / "token"))
     redis = connect(settings.redis)
-    app = create_dashboard(settings, LiveView(redis, settings.redis), None)
+    app = create_dashboard(settings, LiveView(redis, settings), None)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://ops.example") as client:
         yield client
     await redis.aclose()

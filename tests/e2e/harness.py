@@ -41,7 +41,7 @@ class Pipeline:
     def __init__(self, settings: Settings, children: Children) -> None:
         self.settings, self.children = settings, children
         self.redis = connect(settings.redis)
-        self.view = LiveView(self.redis, settings.redis)
+        self.view = LiveView(self.redis, settings)
         self.started = 0
 
     @property

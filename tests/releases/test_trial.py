@@ -69,7 +69,7 @@ async def on_trial(settings, current: str, staged: str, how: str):
     await asyncio.to_thread(change_release, settings, lambda r: r.use(current, time.time()))
     await asyncio.to_thread(change_release, settings, lambda r: r.stage(staged, time.time(), shadow=0.0, canary=0.5))
     takeover, redis = Takeover(settings, load=load), connect(settings.redis)
-    trial = Trial(settings, LiveView(redis, settings.redis), takeover)
+    trial = Trial(settings, LiveView(redis, settings), takeover)
     changes: asyncio.Queue[Release] = asyncio.Queue()
     try:
         async with follow_release(settings, changes.put) as release:

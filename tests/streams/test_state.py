@@ -12,7 +12,7 @@ from models.queries import Query
 from models.records import ClusterEvent, Deletion, Match, MatchedFrame, Origin, Post, Repeat
 from streams.agents import _WithBatch
 from streams.clusterer import place_alerts
-from streams.config import Redis as RedisSettings
+from streams.config import Settings
 from streams.stages import settle_alerts
 from streams.state import LiveView, MemoryAlerts
 
@@ -29,7 +29,7 @@ def alert_for(post_id="p1", seen_at=1000.0):
 @pytest.fixture
 async def view(redis_url):
     redis = Redis.from_url(redis_url)
-    yield LiveView(redis, RedisSettings(url=redis_url, recent_alerts=10))
+    yield LiveView(redis, Settings(redis={"url": redis_url, "recent_alerts": 10}))
     await redis.aclose()
 
 
@@ -187,3 +187,13 @@ async def test_clear_forgets_everything_under_the_prefix_only(view):
     await view.put_alerts([alert_for()])
     await view.clear()
     assert await view.redis.keys("*") == [b"other"]
+
+
+async def test_deployments_with_topics_of_their_own_share_no_key_of_one_redis(view):
+    drill = LiveView(view.redis, Settings(redis={"recent_alerts": 10}, topics={"prefix": "drill."}))
+    for one in (view, drill):
+        assert await one.count("match", Origin(0, 7), {"counts": {"alert": 1}})
+        await one.put_alerts([alert_for()])
+    await view.clear()
+    assert await view.counts() == {} and await view.recent_alerts() == []
+    assert await drill.counts() == {"alert": 1} and await drill.recent_alerts() == [alert_for()]
