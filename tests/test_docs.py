@@ -75,3 +75,16 @@ def test_deployment_files_parse_and_compose_runs_commands_that_exist():
     assert len(ours) >= 4
     for service in ours.values():
         command_of(list(service["command"]))
+
+
+def test_a_source_in_compose_starts_alone_and_keeps_its_cursor_in_a_volume_of_its_user():
+    compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
+    sources = {n: s for n, s in compose["services"].items() if list(s.get("command", []))[:1] == ["ingest"]}
+    assert len(sources) >= 2 and len({str(s["profiles"]) for s in sources.values()}) == len(sources)
+    (folder,) = re.findall(r"install -d -o crisis -g crisis (\S+)", (ROOT / "deploy" / "Dockerfile").read_text())
+    for service in sources.values():
+        command = list(service["command"])
+        if "--cursor" in command:
+            assert Path(command[command.index("--cursor") + 1]).parent == Path(folder)
+            (volume,) = (v.split(":")[0] for v in service["volumes"] if v.split(":")[1] == folder)
+            assert volume in compose["volumes"]

@@ -17,17 +17,30 @@ class Cursor:
     """A position in a source. `advance` gives the callback that moves it once a line is acknowledged."""
 
     def __init__(self, path: str | Path | None) -> None:
-        """Without a path nothing is kept. Raises ConfigError if the file cannot be read."""
+        """Without a path nothing is kept. Raises ConfigError if the file cannot be read, or not be written later."""
         self._path = Path(path) if path else None
         self._lock = threading.Lock()
         self._saved_at = 0.0
         self.value: str | None = None
         self._saved: str | None = None
-        if self._path is not None and self._path.exists():
-            try:
+        if self._path is None:
+            return
+        try:
+            if self._path.exists():
                 self.value = self._saved = self._path.read_text(encoding="utf-8").strip() or None
-            except (OSError, UnicodeDecodeError) as error:
-                raise ConfigError(f"cannot read the cursor {self._path}: {error}; delete it to start anew") from error
+            self._beside.touch()  # now, not after the first posts are sent
+            self._beside.unlink()
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"cannot read the cursor {self._path}: {error}; delete it to start anew") from error
+        except OSError as error:
+            raise ConfigError(
+                f"cannot keep the cursor {self._path} ({error.strerror}): name a file in a folder that is there and may "
+                "be written to"
+            ) from error
+
+    @property
+    def _beside(self) -> Path:
+        return self._path.with_name(self._path.name + ".new")
 
     def advance(self, value: str) -> Then:
         """For `FrameWriter.write(then=…)`."""
@@ -41,15 +54,17 @@ class Cursor:
         return then
 
     def save(self) -> None:
-        """Write the newest acknowledged position. Called at the end too."""
+        """Write the newest acknowledged position. Called at the end too. Raises ServiceError if the disk refuses."""
         with self._lock:
             value = self.value
             if self._path is None or value is None or value == self._saved:
                 return
-            beside = self._path.with_name(self._path.name + ".new")
-            with beside.open("w", encoding="utf-8") as file:
-                file.write(value + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self._path)
+            try:
+                with self._beside.open("w", encoding="utf-8") as file:
+                    file.write(value + "\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                self._beside.replace(self._path)
+            except OSError as error:
+                raise ServiceError(f"cannot keep the cursor {self._path}: {error.strerror}") from error
             self._saved, self._saved_at = value, time.monotonic()

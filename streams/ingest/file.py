@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -125,7 +126,7 @@ def _numbered(path: Path, loop: bool, longest: int) -> Iterator[tuple[int, bytes
                     if line.strip():
                         number += 1
                         yield number, line, disk.tell() / size
-            except (EOFError, OSError) as error:  # a gzip file that ends in the middle or is none
+            except (EOFError, OSError, zlib.error) as error:  # a gzip file that ends in the middle, is broken or is none
                 raise ConfigError(f"{path}, after line {number}: {error}") from error
         if number == before:  # an empty file would loop without end
             return

@@ -134,6 +134,31 @@ def test_a_cursor_that_is_none_is_told(raw, tmp_path):
         ingest_file(raw.settings, jsonl(tmp_path / "p.jsonl", 1), ReplayConfig(cursor=str(tmp_path / "cursor")))
 
 
+@pytest.mark.parametrize("place", ["nodir/cursor", "file/cursor"])
+def test_a_cursor_that_cannot_be_written_is_told_before_anything_is_sent(raw, tmp_path, place):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot keep the cursor .*name a file in a folder"):
+        ingest_file(raw.settings, jsonl(tmp_path / "p.jsonl", 1), ReplayConfig(cursor=str(tmp_path / place)))
+    assert raw.ids() == []
+
+
+def test_a_new_cursor_leaves_no_file_until_there_is_something_to_keep(tmp_path):
+    cursor = Cursor(tmp_path / "cursor")
+    assert not list(tmp_path.iterdir())
+    cursor.value = "7"
+    cursor.save()
+    assert [p.name for p in tmp_path.iterdir()] == ["cursor"]
+
+
+def test_a_compressed_file_broken_in_the_middle_is_told_in_a_sentence(raw, tmp_path):
+    path = tmp_path / "p.jsonl.gz"
+    whole = bytearray(gzip.compress(b"".join(b'{"id": "%d", "text": "%x"}\n' % (i, i**9) for i in range(5000))))
+    whole[len(whole) // 2 : len(whole) // 2 + 50] = b"\xff" * 50
+    path.write_bytes(whole)
+    with pytest.raises(ConfigError, match="p.jsonl.gz, after line"):
+        ingest_file(raw.settings, path)
+
+
 def test_a_loop_starts_again_until_it_is_stopped(raw, tmp_path):
     stop = threading.Event()
 
