@@ -161,10 +161,11 @@ class Clusterer:
                 place(i)
                 book.clock = ahead
                 events += self.settle(self._merge_due())
-            if post.id in inside or post.id in book.memory.placed:
+            if post.id in inside or post.id in book.memory.placed or post.id in book.memory.repeats:
                 place(i)
                 book.clock = ahead
-                events += self._leave(post.id)
+                book.unrepeat(post.id)
+                events += self._leave([post.id])
             inside.add(post.id)
             waiting = i + 1 - start
             if self.merge.posts + waiting >= config.merge_every_posts or (
@@ -179,21 +180,26 @@ class Clusterer:
 
     def _delete(self, deletion: Deletion) -> list[ClusterEvent]:
         self.counters.deletions += 1
-        if self.book.unrepeat(deletion.id):
-            return []
-        if deletion.id not in self.book.memory.placed:
-            self.counters.unplaced += 1
-            return []
-        return self._leave(deletion.id)
+        named = self.book.memory.named_by(deletion.id)
+        repeats = sum([self.book.unrepeat(i) for i in named])
+        placed = [i for i in dict.fromkeys(named) if i in self.book.memory.placed]  # sent twice: its own repeat too
+        self.counters.unplaced += not repeats and not placed
+        return self._leave(placed)
 
-    def _leave(self, post_id: str) -> list[ClusterEvent]:
-        left = self.book.leave(post_id)
-        if left is None:
-            return []
-        cluster, lives, was_example = left
-        if not lives:
-            return [self.desk.expired(cluster)] if cluster.version else []
-        return self.desk.redacted(cluster) if was_example else []
+    def _leave(self, post_ids: Sequence[str]) -> list[ClusterEvent]:
+        """Take posts out; then, not in between, say what became of their clusters: no event shows any of them."""
+        ended: list[Cluster] = []
+        shown: dict[str, Cluster] = {}
+        for left in map(self.book.leave, post_ids):
+            if left is not None:
+                cluster, lives, was_example = left
+                if not lives:
+                    shown.pop(cluster.id, None)
+                    ended.append(cluster)
+                elif was_example:
+                    shown[cluster.id] = cluster
+        expired = [self.desk.expired(c) for c in ended if c.version]
+        return expired + [event for c in shown.values() for event in self.desk.redacted(c)]
 
     # -- asking
 

@@ -117,6 +117,13 @@ def test_edited_and_deleted_posts_are_not_found_any_more(shelf):
     assert found == {"toit": POSTS[2].text, "sun": "a completely different thing"}
 
 
+def test_a_deleted_accounts_posts_are_not_found_any_more(shelf):
+    mine, other = post("bsky:did:plc:x/1", POSTS[0].text), post("bsky:did:plc:xy/1", POSTS[0].text)
+    late = frame([post("bsky:did:plc:x/2", POSTS[0].text)])  # from another partition, read late
+    shelf.add([frame([mine, other]), frame([], deletions=[Deletion("bsky:did:plc:x", NOW)]), late])
+    assert {f.post.id for f in shelf.search("trapped", 10)} == {other.id}
+
+
 def test_what_cannot_be_used_is_counted_and_the_rest_is_indexed(shelf):
     good = frame(POSTS[:1])
     torn = encode_frame(EmbeddedFrame(Origin(0, 9), POSTS[1:2], encoder_version="tiny-1", dim=64, vectors=b"\x00" * 9))

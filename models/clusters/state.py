@@ -107,6 +107,7 @@ def read(data: bytes, config: ClusterConfig) -> tuple[Book, State]:
     words, memory = book.vocabulary, book.memory
     words.since_s, words.total, words.counts = state.terms_since, state.terms_total, state.terms
     memory.placed, memory.repeats = OrderedDict(state.placed), OrderedDict(state.repeats)
+    memory.find_accounts()
     memory.members = OrderedDict((m.post_id, m) for m in state.members)
     memory.redirects, memory.retired = OrderedDict(state.redirects), OrderedDict.fromkeys(state.retired)
     return book, state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -406,6 +407,44 @@ def test_a_deleted_example_is_withdrawn_from_view_at_once():
     (event,) = clusterer.add(frame(50, [], [], deletions=[Deletion("p1", 1.0)]))
     assert event.event == "relabel" and event.posts == 3
     assert "p1" not in {event.medoid.post_id, *(e.post_id for e in event.examples)}
+
+
+@given(streams(edits=False), st.lists(st.sampled_from("abc"), min_size=60, max_size=60), CUTS)
+@settings(max_examples=60, deadline=None)
+def test_a_closed_account_leaves_as_if_each_of_its_posts_and_repeats_were_deleted(stream, accounts, cuts):
+    posts, vectors = stream
+    posts = [msgspec.structs.replace(p, id=f"{a}/{p.id}", text=f"by {a}") for p, a in zip(posts, accounts, strict=False)]
+    repeats = [Repeat(f"{a}/again{i}", posts[i // 2].id, 1e6) for i, a in enumerate(accounts[: len(posts)])]
+    at_once, one_by_one = (run(posts, vectors, cuts)[0] for _ in range(2))
+    for clusterer in (at_once, one_by_one):
+        clusterer.add(frame(97, [], [], repeats=repeats))
+    named = [r.id for r in repeats if r.id.startswith("a/")] + [p.id for p in posts if p.id.startswith("a/")]
+    restored = Clusterer.restore(at_once.snapshot(), SMALL)
+    closed = frame(98, [], [], deletions=[Deletion("a", 1e6)])
+    events = at_once.add(closed)
+    assert restored.add(closed) == events and restored.snapshot() == at_once.snapshot()
+    one_by_one.add(frame(98, [], [], deletions=[Deletion(i, 1e6) for i in named]))
+    assert at_once.assignments() == one_by_one.assignments()
+    assert [(c.id, c.posts, c.examples) for c in at_once.live()] == [(c.id, c.posts, c.examples) for c in one_by_one.live()]
+    assert not [i for i in (*at_once.assignments(), *at_once.book.memory.repeats) if i.startswith("a/")]
+    assert "by a" not in {e.text for event in events for e in (event.medoid, *event.examples) if e is not None}
+
+
+def test_a_post_sent_twice_and_then_deleted_is_shown_no_more():
+    clusterer, _ = tiny(4)
+    clusterer.add(frame(50, [], [], repeats=[Repeat("p1", "p1", 200.0)]))
+    clusterer.add(frame(51, [], [], deletions=[Deletion("p1", 1.0)]))
+    (cluster,) = clusterer.live()
+    assert cluster.posts == 3 and clusterer.cluster_of("p1") is None
+    assert "p1" not in {m.post_id for m in cluster.examples}
+
+
+def test_a_repeat_that_is_edited_is_a_post_of_its_own():
+    clusterer, _ = tiny(3)
+    clusterer.add(frame(50, [], [], repeats=[Repeat("r1", "p0", 200.0)]))
+    clusterer.add(frame(51, [Post("r1", "all is well", 200.0, 200.0, kind="update")], [np.eye(DIM)[3]]))
+    assert clusterer.cluster_of("r1") != clusterer.cluster_of("p0")
+    assert [c.posts for c in clusterer.live()] == [3, 1]
 
 
 def test_deleting_every_post_ends_the_cluster():

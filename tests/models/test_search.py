@@ -95,6 +95,41 @@ def test_it_never_holds_more_than_max_posts():
     assert len(index) >= 130
 
 
+def of_accounts(*ids: str, at: float = 5.0) -> list[Post]:
+    return [Post(id=i, text="water", created_at=at, seen_at=at) for i in ids]
+
+
+def shown(index: SearchIndex) -> set[str]:
+    return {f.post.id for f in index.search(unit(1, 2)[0], 100)}
+
+
+@given(
+    st.lists(st.sampled_from(["a/1", "a/2", "ab/1", "b/1", "b/2", "c", "a", "b", "ab"]), max_size=30),
+    st.sets(st.sampled_from(["a", "b", "ab", "c", "a/1", "b/2"])), st.integers(1, 9),
+)  # fmt: skip
+def test_a_hidden_account_takes_all_its_posts_along_whatever_the_blocks(ids, hidden, size):
+    index = SearchIndex(DIM, "v1", max_posts=1_000)
+    for start in range(0, len(ids), size):
+        block = of_accounts(*ids[start : start + size])
+        index.add(block, unit(len(block), start))
+    index.hide(sorted(hidden, reverse=True))  # a post before its account: of an id that is both, only the post goes
+    kept = {i for i in ids if i not in hidden and (i == (a := i.partition("/")[0]) or a not in hidden or a in ids)}
+    assert shown(index) == kept and len(index) == len(kept)
+
+
+def test_a_deleted_accounts_posts_that_are_read_after_the_deletion_stay_hidden_for_the_window():
+    index = SearchIndex(DIM, "v1", segment_s=10.0, window_s=50.0)
+    index.hide(["a"])  # nothing was read yet
+    index.add(of_accounts("a/1", "b/1"), unit(2, 1))
+    index.hide(["b"])
+    index.add(of_accounts("a/2", "b/2", "c/1", at=20.0), unit(3, 2))
+    assert shown(index) == {"c/1"}
+    index.add(of_accounts("c/2", at=100.0), unit(1, 3))
+    index.hide(["c"])
+    index.add(of_accounts("a/3", "b/3", at=101.0), unit(2, 4))  # they came back
+    assert shown(index) == {"a/3", "b/3"}
+
+
 def test_a_frame_brings_kinds_and_deletions_and_a_redelivery_changes_nothing():
     vectors = unit(3, 3)
     matches = [Match("p0", "need.water", "1", "alert", 0.5, 0.4), Match("p1", "offer.water", "1", "alert", 0.5, 0.4)]
