@@ -77,14 +77,28 @@ def test_deployment_files_parse_and_compose_runs_commands_that_exist():
         command_of(list(service["command"]))
 
 
+def test_every_service_that_loads_the_encoder_gets_the_same_one_and_what_it_runs_on():
+    compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
+    gpu = yaml.safe_load((ROOT / "deploy" / "compose.gpu.yaml").read_text())["services"]
+    loading = {n: s for n, s in compose["services"].items() if s.get("command", [""])[0] in ("worker", "dashboard")}
+    assert set(gpu) == set(loading) and len(loading) == 2
+    for name, service in loading.items():
+        assert service["build"]["args"]["EXTRAS"] == "${CRISIS_EXTRAS:-}" and "CRISIS_ENCODER__REF" in service["environment"]
+        assert gpu[name]["build"]["args"]["EXTRAS"] == "torch" and gpu[name]["image"] != service["image"]
+        assert gpu[name]["environment"] == gpu["worker"]["environment"]
+    (device,) = gpu["worker"]["deploy"]["resources"]["reservations"]["devices"]
+    assert device["capabilities"] == ["gpu"]
+
+
 def test_a_source_in_compose_starts_alone_and_keeps_its_cursor_in_a_volume_of_its_user():
     compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
     sources = {n: s for n, s in compose["services"].items() if list(s.get("command", []))[:1] == ["ingest"]}
     assert len(sources) >= 2 and len({str(s["profiles"]) for s in sources.values()}) == len(sources)
-    (folder,) = re.findall(r"install -d -o crisis -g crisis (\S+)", (ROOT / "deploy" / "Dockerfile").read_text())
+    folders = re.findall(r"install -d -o crisis -g crisis (\S+)", (ROOT / "deploy" / "Dockerfile").read_text())
     for service in sources.values():
         command = list(service["command"])
         if "--cursor" in command:
-            assert Path(command[command.index("--cursor") + 1]).parent == Path(folder)
+            folder = str(Path(command[command.index("--cursor") + 1]).parent)
+            assert folder in folders
             (volume,) = (v.split(":")[0] for v in service["volumes"] if v.split(":")[1] == folder)
             assert volume in compose["volumes"]
