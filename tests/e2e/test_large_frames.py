@@ -56,3 +56,15 @@ async def test_a_record_full_of_short_repeats_of_a_post_with_a_long_id_is_counte
         clean = frames(live, "posts.clean", Frame)
         assert [r.id for f in clean for r in f.repeats] == [str(n) for n in range(repeats)]
         assert any(f.origin.item for f in clean), "no frame had to be cut: the test shows nothing"
+
+
+async def test_a_large_record_that_is_no_frame_is_refused_and_the_worker_goes_on(start):
+    """Somebody else's on our inner topic. Whole and as base64 it would be larger than the broker takes."""
+    async with start(partitions=1) as live:
+        await live.start_worker()
+        with contextlib.closing(KafkaProducer(bootstrap_servers=live.settings.broker.bootstrap)) as producer:
+            sent = producer.send(live.settings.topics.name("posts.clean"), b"\xff" * 900_000, partition=0)
+            await asyncio.to_thread(sent.get, 30)
+        await live.send([json.dumps({"id": "after", "text": "nice weather for a walk today"}).encode()])
+        await live.until_through(1)
+        assert [json.loads(r.value)["reason"] for r in live.read("posts.rejected")] == ["bad_frame"]
