@@ -12,7 +12,7 @@ from pathlib import Path
 
 from models.errors import ServiceError
 
-STOP_S = 8.0  # a worker commits and saves its clusters before it goes
+STOP_S = 8.0  # a worker commits and leaves its group before it goes
 
 
 class Children:
