@@ -13,6 +13,7 @@ from aiokafka.errors import KafkaError
 from faust.exceptions import ConsumerNotStarted
 from faust.types import TP
 
+from models.errors import CrisisError
 from streams import metrics
 from streams.agents import AGENTS, INPUTS, Cluster, add_agents
 from streams.config import Settings, load_settings
@@ -32,7 +33,10 @@ class CrisisApp(faust.App):
     runtime: Runtime
 
     async def on_start(self) -> None:
-        await self.runtime.start()
+        try:
+            await self.runtime.start()
+        except (CrisisError, KafkaError) as error:  # what somebody must mend: a sentence at the end, not Faust's tracebacks
+            raise SystemExit(f"crisis: the worker cannot start: {error}") from None
         log.info("ready: encoder %s, %d queries", self.runtime.encoder.version, len(self.runtime.queries))
         await super().on_start()
 
@@ -45,6 +49,7 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
     """A worker with the named agents. All workers of one prefix are one consumer group and share the partitions."""
     logging.getLogger().setLevel(logging.WARNING)  # mode leaves the root at DEBUG: measured 15 % of the CPU
     logging.getLogger("streams").setLevel(logging.INFO)
+    logging.getLogger("kafka").setLevel(logging.WARNING)  # every connection of the admin client would be told
     app = CrisisApp(
         f"{settings.topics.prefix}crisis",
         broker=[f"kafka://{host}" for host in settings.broker.bootstrap.split(",")],

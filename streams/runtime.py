@@ -26,7 +26,7 @@ from streams.control import follow_queries
 from streams.folding import RedisFolder
 from streams.kafka import require_topics
 from streams.releases import follow_release
-from streams.state import LiveView, connect
+from streams.state import LiveView, connect, reaching_redis
 from streams.takeover import Takeover
 from streams.trial import Trial
 from streams.versions import Serving
@@ -52,9 +52,10 @@ class Runtime:
         self._stack = contextlib.AsyncExitStack()
 
     async def start(self) -> None:
-        """Load, warm up, read the queries. Raises EncoderError, ServiceError, or the client's error if Redis is away."""
+        """Load, warm up, read the queries. Raises EncoderError, ServiceError, or aiokafka's error if Kafka goes."""
         await asyncio.to_thread(require_topics, self.settings)  # before Faust, or the broker, makes them
-        self.author_key = await self._read_author_key()
+        with reaching_redis(self.settings.redis):
+            self.author_key = await self._read_author_key()
         self.queries = await self._stack.enter_async_context(follow_queries(self.settings, self._queries_changed))
         if not self.queries:
             log.warning("the queries topic is empty: nothing can match until `crisis topics` or `crisis query add`")

@@ -22,13 +22,16 @@ partition; alerts carry a revision, clusters a version, and only a newer one rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 from redis.asyncio import Redis
+from redis.exceptions import RedisError
 
 from models.audit import MergeProposal
+from models.errors import ServiceError
 from models.records import Alert, ClusterEvent, Origin, Repeat, account_of
 from streams.config import Redis as RedisSettings
 from streams.config import Settings, secret
@@ -162,6 +165,16 @@ class MemoryAlerts:
 def connect(settings: RedisSettings) -> Redis:
     """An asyncio client; connects lazily and retries with back-off on its own."""
     return Redis.from_url(settings.url, password=secret(settings.password_file), health_check_interval=15)
+
+
+@contextlib.contextmanager
+def reaching_redis(settings: RedisSettings) -> Iterator[None]:
+    """Turn what redis-py raises inside into a ServiceError that says what to do."""
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        where = settings.url.rpartition("@")[2]  # not the password
+        raise ServiceError(f"no Redis at {where} ({error}): start one or set CRISIS_REDIS__URL") from error
 
 
 class LiveView:

@@ -11,7 +11,7 @@ from models.queries import load_queries
 from streams.config import Settings
 from streams.control import publish_queries, read_queries
 from streams.kafka import make_topics, mend_topics
-from streams.state import LiveView, connect
+from streams.state import LiveView, connect, reaching_redis
 
 
 def prepare(settings: Settings, packs: Path | None = None) -> tuple[list[str], int]:
@@ -27,7 +27,8 @@ def prepare(settings: Settings, packs: Path | None = None) -> tuple[list[str], i
 async def _forget(settings: Settings) -> int:
     redis = connect(settings.redis)
     try:
-        return await LiveView(redis, settings).clear()
+        with reaching_redis(settings.redis):
+            return await LiveView(redis, settings).clear()
     finally:
         await redis.aclose()
 
