@@ -60,16 +60,16 @@ def show(settings: Settings, query_id: str) -> None:
 @click.argument("query_id", required=False)
 @click.argument("sentences", nargs=-1)
 @click.option("--lang", default="en", show_default=True, help="Language of the sentences.")
-@click.option("--label", help="What people see. Default: the category.")
-@click.option("--iasc", default="CCCM", show_default=True, help="IASC cluster.")
-@click.option("--hxl", default="", help="HXL tag, such as '#need +water'.")
+@click.option("--label", help="What people see. Default for a new query: the category.")
+@click.option("--iasc", help="IASC cluster. Default for a new query: CCCM.")
+@click.option("--hxl", help="HXL tag, such as '#need +water'.")
 @click.option("--threshold", type=click.FloatRange(-1, 1), help="Alert threshold; default: calibrated or measured.")
 @click.option("--file", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="A query pack (YAML) instead of arguments.")  # fmt: skip
 @click.pass_obj
 def add(settings: Settings, query_id: str | None, sentences: tuple[str, ...], lang: str, label: str | None,
-        iasc: str, hxl: str, threshold: float | None, file: Path | None) -> None:  # fmt: skip
-    """Add a query, or sentences to one that exists.
+        iasc: str | None, hxl: str | None, threshold: float | None, file: Path | None) -> None:  # fmt: skip
+    """Add a query, or sentences to one that exists; what is given beside them replaces what it had.
 
     \b
     crisis query add need.boats "We need a boat to get off the roof" "Send boats to the school"
@@ -81,26 +81,25 @@ def add(settings: Settings, query_id: str | None, sentences: tuple[str, ...], la
     else:
         if not query_id or not sentences:
             raise click.UsageError("give a query id (need.… or offer.…) and at least one sentence, or --file")
-        changes = {query_id: _extended(settings, query_id, list(sentences), lang, label, iasc, hxl, threshold)}
+        asked = {"label": label, "iasc": iasc, "hxl": hxl, "threshold": threshold}
+        given = {name: value for name, value in asked.items() if value is not None}
+        changes = {query_id: _extended(settings, query_id, {lang: list(sentences)}, given)}
     publish_queries(settings, changes)
     for q in changes.values():
         click.echo(f"{q.id} is live, version {q.version}, {len(q.texts())} sentences")
 
 
-def _extended(settings: Settings, query_id: str, sentences: list[str], lang: str, label: str | None, iasc: str,
-              hxl: str, threshold: float | None) -> Query:  # fmt: skip
+def _extended(settings: Settings, query_id: str, sentences: dict[str, list[str]], given: dict[str, str | float]) -> Query:
+    """The query with these sentences, by language, added to its own, and the fields that are given; or a new one."""
     known = read_queries(settings).get(query_id)
     if known is not None:
-        texts = known.sentences | {lang: known.sentences.get(lang, []) + sentences}
-        changed = msgspec.structs.replace(known, sentences=texts)
-        return check_query(changed if threshold is None else msgspec.structs.replace(changed, threshold=threshold))
+        texts = known.sentences | {lang: known.sentences.get(lang, []) + added for lang, added in sentences.items()}
+        return check_query(msgspec.structs.replace(known, sentences=texts, **given))
     kind, _, category = query_id.partition(".")
     if kind not in ("need", "offer"):
         raise QueryError(f"query id {query_id!r} must start with need. or offer.")
-    return check_query(
-        Query(id=query_id, kind=kind, category=category, label=label or category.replace("_", " ").capitalize(),
-              sentences={lang: sentences}, iasc=iasc, hxl=hxl, threshold=threshold)
-    )  # fmt: skip
+    fields = {"label": category.replace("_", " ").capitalize()} | given
+    return check_query(Query(id=query_id, kind=kind, category=category, sentences=sentences, **fields))
 
 
 @query.command()
