@@ -79,10 +79,10 @@ def split_lines(value: bytes) -> list[bytes]:
     return [line for piece in value.split(b"\n") if (line := piece.strip(b" \t\r"))]
 
 
-def parse_post(line: bytes, *, seen_at: float, author_key: bytes) -> Post | Deletion:
+def parse_post(line: bytes, *, seen_at: float, author_key: bytes, empty_ok: bool = False) -> Post | Deletion:
     """Read one line. seen_at: epoch seconds when it entered posts.raw; author_key: secret of the pseudonyms.
 
-    Raises Rejected with a reason out of REASONS.
+    empty_ok: a text without a visible character is read as "", not refused. Raises Rejected with a reason out of REASONS.
     """
     raw = _read(line)
     if raw.oversize is not None:
@@ -90,7 +90,7 @@ def parse_post(line: bytes, *, seen_at: float, author_key: bytes) -> Post | Dele
     post_id = _id(raw.id)
     if raw.kind == "delete":
         return Deletion(post_id, seen_at)
-    text = _text(raw.text)
+    text = _text(raw.text, empty_ok)
     shown = mask(text)
     return Post(
         id=post_id,
@@ -190,7 +190,7 @@ def _id(raw: str | int | None) -> str:
     return post_id
 
 
-def _text(raw: str | None) -> str:
+def _text(raw: str | None, empty_ok: bool) -> str:
     if raw is None:
         raise Rejected("missing_text", "a post needs a text")
     if len(raw) > MAX_TEXT_CHARS:
@@ -198,7 +198,7 @@ def _text(raw: str | None) -> str:
     if "\0" in raw:
         raise Rejected("nul_byte", "the text holds a NUL")
     text = repair(raw)
-    if not text:
+    if not text and not empty_ok:
         raise Rejected("empty_text", "no visible character in the text")
     return text
 

@@ -7,7 +7,7 @@ import contextlib
 import gzip
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -25,6 +25,7 @@ from streams.clusterer import ClusterStage, place_alerts
 from streams.config import Settings
 from streams.folding import MemoryFolder
 from streams.frames import decode_frame, encode_frame, split_frame
+from streams.ingest.lines import is_table, read_table
 from streams.runtime import build_matcher
 from streams.state import MemoryAlerts
 
@@ -33,9 +34,15 @@ _json = msgspec.json.Encoder().encode
 
 
 @contextlib.contextmanager
-def open_lines(path: Path) -> Iterator[BinaryIO]:
-    """A JSONL file, gzip by its suffix. Raises ServiceError, when it is read, for a .gz that is none or is cut off."""
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
+def open_lines(path: Path) -> Iterator[Iterable[bytes]]:
+    """The lines of a JSONL file, or the rows of a CSV or TSV as `crisis ingest file` reads them; gzip by the suffix.
+
+    Raises, when it is read, ServiceError for a .gz that is none or is cut off, ConfigError for a table without a text.
+    """
+    with contextlib.ExitStack() as stack:
+        lines = stack.enter_context(gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb"))
+        if is_table(path):
+            lines = stack.enter_context(contextlib.closing(read_table(lines, path.name)))
         try:
             yield lines
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -68,13 +75,16 @@ class Totals:
 
 
 class Replay:
-    """One pass over a file. start_at: epoch seconds that stand for the broker's clock, so that a replay can be repeated."""
+    """One pass over a file. start_at: epoch seconds that stand for the broker's clock, so that a replay can be repeated.
+
+    packs: folder of query packs instead of the bundled ones, where no matcher is given.
+    """
 
     def __init__(self, settings: Settings, start_at: float, encoder: Encoder | None = None,
-                 matcher: Matcher | None = None) -> None:  # fmt: skip
+                 matcher: Matcher | None = None, packs: Path | None = None) -> None:  # fmt: skip
         self.settings, self.start_at = settings, start_at
         self.encoder = encoder or load_encoder(settings.encoder.ref)
-        self.matcher = matcher or build_matcher(settings, load_queries(), self.encoder)
+        self.matcher = matcher or build_matcher(settings, load_queries(packs), self.encoder)
         self.queries = {q.id: q for q in self.matcher.queries}
         self.folder, self.alerts, self.totals = MemoryFolder(), MemoryAlerts(), Totals()
         self.clusters = ClusterStage.new(settings.cluster, self.encoder.dim, self.encoder.version)
@@ -106,10 +116,10 @@ class Replay:
 
 def replay_file(
     settings: Settings, path: Path, start_at: float, on_frame: Callable[[int], None] = lambda n: None,
-    alerts_out: BinaryIO | None = None, clusters_out: BinaryIO | None = None,
+    alerts_out: BinaryIO | None = None, clusters_out: BinaryIO | None = None, packs: Path | None = None,
 ) -> Replay:  # fmt: skip
-    """Replay a JSONL file; alerts and cluster events are written as JSON lines as they are made."""
-    replay = Replay(settings, start_at)
+    """Replay a file of posts; alerts and cluster events are written as JSON lines as they are made."""
+    replay = Replay(settings, start_at, packs=packs)
 
     async def run() -> None:
         with open_lines(path) as lines:

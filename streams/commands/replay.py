@@ -24,12 +24,15 @@ from models.queries import load_queries
 from models.records import MatchedFrame, Origin, Post
 from streams.clusterer import ClusterStage
 from streams.config import Settings
-from streams.frames import pack_vectors, unpack_vectors
+from streams.frames import pack_vectors
+from streams.ingest.lines import is_table
 from streams.replay import open_lines, replay_file
 from streams.runtime import build_matcher
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
+PACKS = click.option("--packs", type=click.Path(exists=True, file_okay=False, path_type=Path),
+                     help="Folder of query packs (*.yaml) instead of the bundled ones.")  # fmt: skip
 AT_ONCE = 1000  # posts encoded in one call
 THRESHOLD_ROWS = 4000  # rows that thresholds for given vectors are derived from
 note = Console(stderr=True)
@@ -37,10 +40,12 @@ _json = msgspec.json.Encoder().encode
 
 
 @contextlib.contextmanager
-def progress(path: Path, what: str) -> Iterator:
-    """A progress bar over the lines of a file; yields advance(n)."""
+def progress(path: Path, what: str, rows: int | None = None) -> Iterator:
+    """A progress bar over the posts of a file; yields advance(n). Refuses a file that has not `rows` posts, if given."""
     with open_lines(path) as lines:
         total = sum(bool(line.strip()) for line in lines)
+    if rows is not None and rows != total:
+        raise click.ClickException(f"{rows:,} rows of vectors for the {total:,} posts of {path}: row i must be line i")
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("posts"), TimeRemainingColumn())
     with Progress(*columns, console=note) as bar:
         task = bar.add_task(what, total=total)
@@ -52,16 +57,18 @@ def progress(path: Path, what: str) -> Iterator:
 @click.option("--alerts", type=OUT, help="Write alerts here, JSON lines (updates and withdrawals as they happen).")
 @click.option("--clusters", type=OUT, help="Write cluster events here, JSON lines.")
 @click.option("--rejects", type=OUT, help="Write refused lines here with their reasons, JSON lines.")
+@PACKS
 @click.pass_obj
-def replay(settings: Settings, file: Path, alerts: Path | None, clusters: Path | None, rejects: Path | None) -> None:
-    """Run the whole pipeline over FILE (JSONL, .gz too): the live path's stages, without a broker.
+def replay(settings: Settings, file: Path, alerts: Path | None, clusters: Path | None, rejects: Path | None,
+           packs: Path | None) -> None:  # fmt: skip
+    """Run the whole pipeline over FILE (JSONL, CSV or TSV, .gz too): the live path's stages, without a broker.
 
     Posts need only `id` and `text`. The same file gives the same alerts, byte for byte.
     """
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(progress(file, "replay"))
         outs = [stack.enter_context(p.open("wb")) if p else None for p in (alerts, clusters)]
-        done = replay_file(settings, file, file.stat().st_mtime, bar, *outs)
+        done = replay_file(settings, file, file.stat().st_mtime, bar, *outs, packs)
     if rejects:
         rejects.write_bytes(b"".join(_json(r) + b"\n" for r in done.rejects))
     table = Table("posts read", "alert", "suggestion", "no match", "folded", "deleted", "rejected")
@@ -81,16 +88,16 @@ def _posts(path: Path) -> Iterator[list[Post]]:
 
 
 def _post(path: Path, number: int, line: bytes) -> Post:
-    """A line's post. What is none stops the command: left out, it would shift the rows after it."""
+    """A line's post; its text may be empty. What is no post stops the command: left out, it would shift the rows after it."""
     try:
-        post = parse_post(line, seen_at=path.stat().st_mtime, author_key=b"file")
+        post = parse_post(line, seen_at=path.stat().st_mtime, author_key=b"file", empty_ok=True)
         if isinstance(post, Post):
             return post
         why = "a deletion has no row"
     except Rejected as error:
         why = str(error)
     raise click.ClickException(
-        f"{path} line {number}: {why}. Row i must be line i, so no line is skipped: take it out. (`crisis replay` counts "
+        f"{path} {'row' if is_table(path) else 'line'} {number}: {why}. Row i must be line i, so no line is skipped: take it out. (`crisis replay` counts "
         "such lines and goes on.)"
     )
 
@@ -107,14 +114,15 @@ def embed(settings: Settings, file: Path, out: Path) -> None:
         for posts in _posts(file):
             blocks.append(encoder.encode([p.text for p in posts]))
             advance(len(posts))
-    np.save(out, np.concatenate(blocks) if blocks else np.zeros((0, encoder.dim), np.float32))
+    with out.open("wb") as file_out:  # np.save would add .npy to a name without it
+        np.save(file_out, np.concatenate(blocks) if blocks else np.zeros((0, encoder.dim), np.float32))
     note.print(f"{sum(map(len, blocks)):,} rows of dim {encoder.dim} by encoder {encoder.version} in {out}")
 
 
 @click.command()
 @click.argument("file", type=FILE)
 @click.option("--scores", type=OUT, required=True, help='JSON lines to write: {"id", "scores": {query id: score}}.')
-@click.option("--packs", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Other query packs.")
+@PACKS
 @click.pass_obj
 def match(settings: Settings, file: Path, scores: Path, packs: Path | None) -> None:
     """Score every post of FILE against every query."""
@@ -127,6 +135,18 @@ def match(settings: Settings, file: Path, scores: Path, packs: Path | None) -> N
             for post, row in zip(posts, rows.tolist(), strict=True):
                 out.write(_json({"id": post.id, "scores": dict(zip(ids, row, strict=True))}) + b"\n")
             advance(len(posts))
+
+
+def _read_vectors(path: Path) -> np.ndarray:
+    """(n, d) floats of a .npy file; anything else is refused."""
+    try:
+        with path.open("rb") as file:
+            given = np.lib.format.read_array(file, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise click.ClickException(f"{path} is no NumPy file (.npy) of numbers: {error}") from error
+    if given.ndim != 2 or not given.shape[1] or given.dtype.kind != "f" or not np.isfinite(given).all():
+        raise click.ClickException(f"{path} holds {given.dtype} of shape {given.shape}: finite floats (posts, dim) are needed")
+    return given
 
 
 def _fitting(config: ClusterConfig, vectors: np.ndarray) -> ClusterConfig:
@@ -146,20 +166,19 @@ def _fitting(config: ClusterConfig, vectors: np.ndarray) -> ClusterConfig:
 @click.pass_obj
 def cluster(settings: Settings, file: Path, out: Path, vectors: Path | None) -> None:
     """Cluster the posts of FILE in order: the cluster shown at arrival, and the one it settled in."""
-    given = np.load(vectors, allow_pickle=False) if vectors else None
+    given = _read_vectors(vectors) if vectors else None
     encoder = None if vectors else load_encoder(settings.encoder.ref)
     version, dim = ("given", given.shape[1]) if encoder is None else (encoder.version, encoder.dim)
     config = settings.cluster if given is None else _fitting(settings.cluster, given)
     stage = ClusterStage.new(config, dim, version)
     ids, arrival, at = [], [], 0
-    with progress(file, "cluster") as advance:
+    with progress(file, "cluster", None if given is None else len(given)) as advance:
         for number, posts in enumerate(_posts(file)):
             rows = given[at : at + len(posts)] if encoder is None else encoder.encode([p.text for p in posts])
             at += len(posts)
             frame = MatchedFrame(
                 origin=Origin(0, number), posts=posts, encoder_version=version, dim=dim, vectors=pack_vectors(rows)
             )
-            unpack_vectors(frame)  # refuses vectors that do not fit the posts
             stage.add_all([frame])
             ids += [p.id for p in posts]
             arrival += [stage.clusterer.arrival_of(p.id) for p in posts]

@@ -2,14 +2,17 @@
 
 import gzip
 import json
+import os
+import re
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from models.encoder import load_encoder
-from models.errors import ServiceError
+from models.errors import ConfigError, ServiceError
 from models.queries import load_queries
 from streams.cli import crisis
 from streams.config import load_settings
@@ -92,12 +95,79 @@ def test_cluster_writes_arrival_and_settled_cluster_of_every_post(tmp_path):
     assert all(found[n]["cluster"] == found[n % 4]["cluster"] for n in range(40))
 
 
+def test_more_vectors_than_posts_are_refused_too(posts, tmp_path):
+    np.save(tmp_path / "v.npy", np.eye(7, 8, dtype=np.float32))
+    done = CliRunner().invoke(crisis, ["cluster", str(posts), "--vectors", str(tmp_path / "v.npy"), "--out",
+                                       str(tmp_path / "c.jsonl")])  # fmt: skip
+    assert done.exit_code == 1 and "7 rows of vectors for the 5 posts" in done.output
+    assert not (tmp_path / "c.jsonl").exists()
+
+
+@pytest.mark.parametrize("content, told", [
+    (np.ones(5, np.float32), r"float32 of shape \(5,\)"), (np.ones((5, 8), int), "int64"),
+    (np.full((5, 8), np.nan), "finite"), (np.ones((5, 0)), r"shape \(5, 0\)"), (b"1.0 2.0\n", "no NumPy file"), (b"", "no NumPy file"),
+])  # fmt: skip
+def test_what_is_no_matrix_of_numbers_is_refused_as_vectors(posts, tmp_path, content, told):
+    path = tmp_path / "v.npy"
+    path.write_bytes(content) if isinstance(content, bytes) else np.save(path, content)
+    done = CliRunner().invoke(crisis, ["cluster", str(posts), "--vectors", str(path), "--out", str(tmp_path / "c.jsonl")])
+    assert done.exit_code == 1 and re.search(told, done.output.replace("\n", " ")), done.output
+
+
+@pytest.mark.parametrize("name, commands", [("posts.csv", {"replay": "--alerts", "embed": "--out"}),
+                                            ("posts.tsv.gz", {"match": "--scores", "cluster": "--out"})])  # fmt: skip
+def test_a_table_gives_what_the_same_posts_give_as_json_lines(posts, tmp_path, name, commands):
+    rows = [json.loads(line) for line in posts.read_text().splitlines()]
+    delimiter = "\t" if "tsv" in name else ","
+    table = "".join(delimiter.join(row) + "\n" for row in [["tweet_id", "tweet"], *([r["id"], r["text"]] for r in rows)])
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(table.encode()) if name.endswith(".gz") else table.encode())
+    for command, option in commands.items():
+        outs = []
+        for file in (posts, path):
+            os.utime(file, (1.8e9, 1.8e9))
+            outs.append(tmp_path / f"{command}-{file.name}.out")
+            crisis_run(command, file, option, outs[-1])
+        assert outs[0].read_bytes() == outs[1].read_bytes() != b"", command
+
+
+def test_a_table_without_a_text_is_told_with_its_columns(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("id,mood\n1,fine\n")
+    done = CliRunner().invoke(crisis, ["embed", str(path), "--out", str(tmp_path / "v")])
+    assert isinstance(done.exception, ConfigError) and "id, mood" in str(done.exception)
+
+
+def test_an_empty_text_has_a_row_everywhere_and_embed_writes_the_very_file_it_is_given(tmp_path):
+    file, out = tmp_path / "p.jsonl", tmp_path / "vec"
+    file.write_text('{"id": "a", "text": "we need water"}\n{"id": "b", "text": ""}\n{"id": "c", "text": " \\n"}\n')
+    done = crisis_run("embed", file, "--out", out)
+    rows = np.load(out)
+    assert rows.shape[0] == 3 and np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    assert "3 rows" in done.output and "vec" in done.output
+    crisis_run("match", file, "--scores", tmp_path / "s.jsonl")
+    crisis_run("cluster", file, "--out", tmp_path / "c.jsonl")
+    for name in ("s.jsonl", "c.jsonl"):
+        assert [json.loads(line)["id"] for line in (tmp_path / name).read_text().splitlines()] == ["a", "b", "c"]
+    assert replay_file(load_settings(), file, 1_795_000_000.0).totals.counts["rejected"] == 2  # live, it is no post
+
+
+def test_replay_listens_for_the_queries_of_other_packs(posts, tmp_path):
+    (tmp_path / "packs").mkdir()
+    pack = {"category": "football", "label": "Football", "iasc": "CCCM", "hxl": {},
+            "need": {"en": ["we want to watch football tonight"]}}  # fmt: skip
+    (tmp_path / "packs" / "football.yaml").write_bytes(msgspec.yaml.encode(pack))
+    crisis_run("replay", posts, "--packs", tmp_path / "packs", "--alerts", tmp_path / "a.jsonl")
+    found = {json.loads(line)["query_id"] for line in (tmp_path / "a.jsonl").read_text().splitlines()}
+    assert found == {"need.football"}
+
+
 def test_vectors_that_do_not_fit_the_posts_are_refused_with_the_numbers(posts, tmp_path):
     np.save(tmp_path / "v.npy", np.zeros((3, 8), np.float32))
     done = CliRunner().invoke(crisis, ["cluster", str(posts), "--vectors", str(tmp_path / "v.npy"), "--out",
                                        str(tmp_path / "c.jsonl")])  # fmt: skip
-    assert done.exit_code != 0
-    assert "5 posts" in str(done.exception)
+    assert done.exit_code == 1
+    assert "3 rows of vectors for the 5 posts" in done.output
 
 
 @pytest.mark.parametrize("line, why", [('{"id": "b"}', "text"), ('{"id": "a", "kind": "delete"}', "a deletion has no row")])
