@@ -7,7 +7,7 @@ post gives up its text, a deleted account those of all its posts. So no post is 
 answer twice. One case differs: where the original was edited or deleted in between, what was a repeat the first time is
 a post of its own the second time. A need is then told twice rather than lost.
 
-Posts folded before their original went are not brought back: of a repeat only its id is kept (`Repeat`). To keep whole
+Posts folded before their original was edited or deleted are not brought back: of a repeat only its id is kept. To keep whole
 posts, their own edits and deletions, and the order in which they take each other's place, would cost Redis as much again
 as folding does, and would count a post both as folded and as matched. The next one to say it is an original again.
 """
