@@ -15,7 +15,7 @@ test: .venv/test
 redis:
 	@command -v redis-server >/dev/null || command -v valkey-server >/dev/null || case "$$(uname -s) $$(uname -m)" in \
 	"Linux x86_64"|"Linux aarch64"|"Darwin x86_64"|"Darwin arm64") ;; \
-	*) echo "The demo needs a Redis server, and there is no ready-made one for $$(uname -s) $$(uname -m): install redis-server or valkey-server (7 or newer), then make demo again."; exit 1;; esac
+	*) echo "The demo needs a Redis server, and there is no ready-made one for $$(uname -s) $$(uname -m): install redis-server or valkey-server, then make demo again."; exit 1;; esac
 
 .venv/uv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; this is $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
