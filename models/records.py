@@ -200,6 +200,6 @@ class ClusterEvent(Struct, frozen=True, omit_defaults=True):
     examples: list[Example] = []
     burst: float = 0.0
     categories: dict[str, int] = {}  # query id → matched posts
-    languages: dict[str, int] = {}
-    sources: dict[str, int] = {}
+    languages: dict[str, int] = {}  # posts of the 50 most frequent
+    sources: dict[str, int] = {}  # likewise
     into: str | None = None  # merge: the cluster that lives on

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from heapq import nsmallest
+
 from models.clusters.book import Book
 from models.clusters.cluster import Cluster
 from models.records import ClusterEvent, Example
 
 RELABEL_GROWTH = 1.25  # look for a better label after this much growth: making one costs about 0.1 ms
+MOST_TOLD = 50  # languages and sources: a source is what a sender says, and an event must fit in a record
+
+
+def most_frequent(counts: Mapping[str, int], most: int = MOST_TOLD) -> dict[str, int]:
+    """The `most` largest counts, largest first, equal ones by name."""
+    return dict(nsmallest(most, counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def next_step(posts: int) -> int:
@@ -79,7 +88,8 @@ class NewsDesk:
             weight=round(rates.weight, 3), first_at=cluster.first_at, last_at=cluster.last_at, label=cluster.label,
             encoder_version=self.encoder_version,
             burst=round(rates.burst(config.burst_fast_s, config.burst_slow_s), 2),
-            categories=dict(cluster.categories), languages=dict(cluster.languages), sources=dict(cluster.sources),
+            categories=dict(cluster.categories), languages=most_frequent(cluster.languages),
+            sources=most_frequent(cluster.sources),
             **more,
         )  # fmt: skip
 

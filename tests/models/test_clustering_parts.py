@@ -14,7 +14,7 @@ from models.clusters.kernel import Kernel, to_grid
 from models.clusters.labels import Vocabulary, label_of, prune, terms_of
 from models.clusters.lexicon import Lexicon
 from models.clusters.memory import Memory, cluster_id
-from models.clusters.news import next_step
+from models.clusters.news import most_frequent, next_step
 from models.clusters.thresholds import suggest_thresholds
 from models.errors import SampleTooSmall
 from models.records import Post
@@ -212,6 +212,12 @@ def test_an_id_is_the_same_for_the_same_post_and_differs_by_salt_edit_and_attemp
 
 def test_growth_is_told_at_five_ten_twenty_fifty_a_hundred():
     assert [next_step(n) for n in (0, 3, 5, 9, 10, 20, 50, 100, 999)] == [5, 5, 10, 10, 20, 50, 100, 200, 1000]
+
+
+@given(st.dictionaries(st.text(max_size=3), st.integers(1, 5), max_size=12), st.integers(1, 12))
+def test_an_event_names_the_most_frequent_sources_and_no_more(counts, most):
+    told = most_frequent(counts, most)
+    assert list(told.items()) == sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most]
 
 
 def test_start_thresholds_follow_the_background_of_the_stream_and_ignore_a_hot_topic():
