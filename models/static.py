@@ -1,8 +1,9 @@
 """The static encoder: a table of vectors; a post is the unit vector of the sum of its features' rows.
 
 Features are the pieces of a multilingual tokenizer and, where the bundle says so, groups of consonants that every
-script shares (`models.skeleton`) and groups of letters that survive slips (`models.letters`). The weight of a feature is the length of its row, so rare words speak louder than
-"the" without a second table. No attention, no torch; most of the time is the tokenizer's. Rows are int8, one scale each.
+script shares (`models.skeleton`) and groups of letters that survive slips (`models.letters`); "w4t3r" is read as "water"
+first (`models.leet`). The weight of a feature is the length of its row, so rare words speak louder than "the" without a
+second table. No attention, no torch; most of the time is the tokenizer's. Rows are int8, one scale each.
 Compare model2vec (https://github.com/MinishLab/model2vec) and SIF (Arora, Liang, Ma 2017); ours is trained across
 languages by `training.distill`.
 """

@@ -103,9 +103,10 @@ def card(manifest: Manifest) -> str:
     left_out = ", ".join(f"{name} ({reason})" for name, reason in LEFT_OUT.items())
     return f"""# Bundled multilingual encoder {manifest.id}
 
-A table of {manifest.dim}-dimensional vectors for the pieces of a multilingual tokenizer, for groups of consonants that
-scripts share and for groups of letters that survive slips; a post is the unit vector of their sum. No torch. Made by `python -m training.distill` and
-`python -m training.publish` from the teacher {manifest.training["teacher"]}.{_note(manifest)}
+A table of {manifest.dim}-dimensional vectors for the pieces of a multilingual tokenizer (short forms such as "ppl" have
+one), for groups of consonants that scripts share and for groups of letters that survive slips; a post is the unit vector
+of their sum. "w4t3r" is read as "water". No torch. Made by the jobs `training.tokenizer`, `distill`, `robust` and
+`publish` from the teacher {manifest.training["teacher"]}; `manifest.json` has every knob.{_note(manifest)}
 
 **For** matching short posts about needs and offers against query sentences, and clustering posts, in about
 {m["languages_all"]} languages. **Not for** decisions about people, nor for anything that hangs on word order: "the dog

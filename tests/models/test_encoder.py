@@ -108,6 +108,14 @@ def test_a_need_is_nearer_to_its_translation_than_to_another_topic(bundled):
     assert min(need @ french, need @ spanish) > need @ football + 0.2
 
 
+def test_leet_and_known_short_forms_are_read_as_what_they_stand_for(bundled):
+    leet, meant, short, other = bundled.encode(
+        ["pl3ase s3nd w4ter", "please send water", "ppl need water asap pls", "the people of the world"]
+    )
+    np.testing.assert_array_equal(leet, meant)
+    assert short @ meant > 2 * (other @ meant)
+
+
 def test_the_bundled_encoder_is_small_enough_to_ship():
     assert sum(path.stat().st_size for path in BUNDLED.iterdir()) <= 40e6
 

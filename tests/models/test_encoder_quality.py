@@ -38,8 +38,7 @@ def test_needs_are_ranked_over_five_times_better_than_chance_as_sent_and_in_tran
     from training.evaluate.needs import need_precision, summary
 
     found = summary(need_precision(load_encoder(), root))
-    # Measured .288 and .374: English gained more from the letter groups than Haitian Creole did (before, .289 and .357).
-    assert found["originals"] >= 0.28 and found["translations"] >= 0.36
+    assert found["originals"] >= 0.285 and found["translations"] >= 0.37  # measured .293 and .376
     assert found["originals"] > 5 * found["chance"]
 
 
@@ -49,7 +48,7 @@ def test_noised_english_is_found_among_hard_negatives_as_measured(root):
 
     sentences = read_aligned(root / "flores200", ["en"])["en"][:200]
     found = noise_figures(load_encoder(), sentences, Config(kinds=("mix_all", "leet"), seeds=1))
-    assert np.mean(found["mix_all"]["cosine_distance"]) <= 0.07 and np.mean(found["leet"]["cosine_distance"]) <= 0.11
+    assert np.mean(found["mix_all"]["cosine_distance"]) <= 0.05 and np.mean(found["leet"]["cosine_distance"]) <= 0.02
 
 
 def test_the_halves_share_no_message(root):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
@@ -124,6 +125,15 @@ def found(encoder) -> float:
         best = (encoder.encode(english) @ encoder.encode(other).T).argmax(1)
         hits += [j in (i, len(WORDS) - 1 - i) for i, j in enumerate(best.tolist())]
     return float(np.mean(hits))
+
+
+def test_letter_groups_weigh_what_they_did_on_average_while_they_were_left_out(data, teacher, small_tokenizer):
+    whole = distill.main(small(small_tokenizer, data, steps=1, lr=0.0, drop_letters=0.0))
+    halved = distill.main(small(small_tokenizer, data, steps=1, lr=0.0, drop_letters=0.5, out=str(data / "halved")))
+    first, second = (load_file(run / "model.safetensors")["table"] for run in (whole, halved))
+    groups_from = len(first) - distill.PRESETS["smoke"].letters
+    np.testing.assert_array_equal(second[:groups_from], first[:groups_from])
+    np.testing.assert_array_equal(second[groups_from:], first[groups_from:] / 2)
 
 
 def test_a_run_goes_on_from_a_bundle_that_read_no_letter_groups(data, teacher, small_tokenizer, monkeypatch):
