@@ -157,8 +157,8 @@ class Shelf:
     async def _to_window(self, consumer: AIOKafkaConsumer, parts: list[TopicPartition]) -> dict[TopicPartition, int]:
         """Stand at the start of the window in every partition; returns where the partitions end now."""
         since = int((time.time() - self.settings.dashboard.search_h * 3600) * 1000)
+        ends = await consumer.end_offsets(parts)  # first: what comes between the two questions lies beyond and is read
         starts = await consumer.offsets_for_times(dict.fromkeys(parts, since))
-        ends = await consumer.end_offsets(parts)
         for part in parts:
             consumer.seek(part, starts[part].offset if starts.get(part) else ends[part])
         return ends

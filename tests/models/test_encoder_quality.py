@@ -48,7 +48,7 @@ def test_noised_english_is_found_among_hard_negatives_as_measured(root):
 
     sentences = read_aligned(root / "flores200", ["en"])["en"][:200]
     found = noise_figures(load_encoder(), sentences, Config(kinds=("mix_all", "leet"), seeds=1))
-    assert np.mean(found["mix_all"]["cosine_distance"]) <= 0.05 and np.mean(found["leet"]["cosine_distance"]) <= 0.02
+    assert np.mean(found["mix_all"]["cosine_distance"]) <= 0.05 and np.mean(found["leet"]["cosine_distance"]) <= 0.025
 
 
 def test_the_halves_share_no_message(root):
