@@ -6,7 +6,8 @@ Source: Grootendorst 2022, BERTopic, https://arxiv.org/abs/2203.05794, section 3
 stream's counts stand in for the sum over clusters, so that closing a cluster needs no subtraction.
 
 Terms are words; in scripts written without spaces (Han, Kana, Thai, Lao, Khmer, Burmese, Tibetan) pairs of adjacent
-characters, since finding their words needs a dictionary each. Stop words need no lists: they are everywhere, so
+characters, since finding their words needs a dictionary each; a label goes on from a pair
+as far as the posts share it. Stop words need no lists: they are everywhere, so
 c-TF-IDF sinks them; one- and two-letter words of alphabets are left out at once.
 
 Decay is *forward* (Cormode et al. 2009, https://doi.org/10.1109/ICDE.2009.65): a newer post adds 2**(age of the
@@ -18,9 +19,14 @@ from __future__ import annotations
 import heapq
 import math
 import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
 
 CLUSTER_TERMS = 100  # kept per cluster, pruned at twice that: a label needs four, and snapshots hold them all
 STREAM_TERMS = 50_000  # kept for the whole stream, pruned at twice that
+SHARED = 0.6  # of the posts that have a pair of characters: who else must have the next character for it to join
+LONGEST = 12  # columns of what is joined; Han and Kana take two, marks none
 RESCALE_AT = 200.0  # half-lives between the reference and now; float64 overflows at 1,024
 
 NO_SPACES = "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -56,23 +62,60 @@ def prune(counts: dict[str, float], keep: int) -> None:
         counts.update(kept)
 
 
-def label_of(counts: dict[str, float], stream: dict[str, float], mean: float, size: int) -> list[str]:
-    """The `size` heaviest terms by c-TF-IDF, heaviest first; pairs of characters never share a character.
+def label_of(
+    counts: dict[str, float], stream: dict[str, float], mean: float, size: int, texts: Sequence[str] = ()
+) -> list[str]:
+    """The `size` heaviest terms by c-TF-IDF, heaviest first; of pairs of characters, the runs that `texts` share.
 
-    counts: the cluster's; stream: the stream's; mean: the A above.
+    counts: the cluster's; stream: the stream's; mean: the A above; texts: some of the cluster's posts.
     """
     weights = {t: n * math.log1p(mean / max(stream.get(t, n), n)) for t, n in counts.items() if n > 0}
+    folded = sorted({text.casefold() for text in texts})
+    ranked = sorted(weights, key=lambda t: (-weights[t], t))
+    if folded:  # a pair that no two posts share is a splinter: after everything else
+        ranked.sort(key=lambda t: _DENSE.match(t) is not None and sum(t in text for text in folded) < 2)
     chosen: list[str] = []
-    for term in sorted(weights, key=lambda t: (-weights[t], t)):
-        dense = _DENSE.match(term) is not None
-        if dense and any(set(term) & set(other) for other in chosen if _DENSE.match(other)):
-            continue  # 地震, 震发, 发生 are one word's shadow
-        if not dense and any(term in other or other in term for other in chosen):
-            continue  # flood, floods
-        chosen.append(term)
+    for term in ranked:
+        if _DENSE.match(term):
+            if any(term in other or term[0] == other[-1] or term[-1] == other[0] for other in chosen):
+                continue  # 震发 beside 地震发生, or half outside of it
+            term = shared_run(term, folded)
+        if len(term) > 1 and not any(term in other or other in term for other in chosen):  # flood, floods
+            chosen.append(term)
         if len(chosen) == size:
             break
     return chosen
+
+
+def shared_run(pair: str, texts: Sequence[str]) -> str:
+    """The run of letters around a pair that most of the texts with the pair share, at least two: 震发 → 地震发生.
+
+    texts: folded, each once. A leading vowel sign or the like is left out: it says nothing without its letter.
+    """
+    run, texts = pair, [text for text in texts if pair in text]
+    enough = max(2.0, SHARED * len(texts))
+    while _columns(run) < LONGEST:
+        beside = Counter(found for text in texts for found in _beside(run, text))
+        longer, number = min(beside.items(), key=lambda item: (-item[1], item[0]), default=("", 0))
+        if number < enough:
+            break
+        run, texts = longer, [text for text in texts if longer in text]
+    return run.lstrip("".join(c for c in run if unicodedata.category(c)[0] == "M"))
+
+
+def _beside(run: str, text: str) -> set[str]:
+    """The run with one more letter of the text before or after it, for each place it has there."""
+    found, at = set(), text.find(run)
+    while at >= 0:
+        end = at + len(run)
+        found |= {text[at - 1 : end]} if at else set()
+        found |= {text[at : end + 1]} if end < len(text) else set()
+        at = text.find(run, at + 1)
+    return {longer for longer in found if all(_DENSE.match(c) and unicodedata.category(c)[0] in "LM" for c in (longer[0], longer[-1]))}
+
+
+def _columns(run: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else unicodedata.category(c)[0] != "M" for c in run)
 
 
 class Vocabulary:
@@ -84,9 +127,9 @@ class Vocabulary:
         self.counts: dict[str, float] = {}
         self.total = 0.0  # sum of the counts
 
-    def label(self, counts: dict[str, float], clusters: int, size: int) -> str:
-        """Name a cluster among this many live ones."""
-        return " ".join(label_of(counts, self.counts, self.total / max(clusters, 1), size))
+    def label(self, counts: dict[str, float], clusters: int, size: int, texts: Sequence[str] = ()) -> str:
+        """Name a cluster among this many live ones. texts: some of its posts."""
+        return " ".join(label_of(counts, self.counts, self.total / max(clusters, 1), size, texts))
 
     def scale(self, at_s: float) -> float:
         """What one post of this moment counts."""

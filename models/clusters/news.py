@@ -94,8 +94,8 @@ class NewsDesk:
         )  # fmt: skip
 
     def _label(self, cluster: Cluster) -> str:
-        book = self.book
-        return book.vocabulary.label(cluster.terms, len(book.slots), book.config.label_terms)
+        book, texts = self.book, [member.text for member in cluster.examples]
+        return book.vocabulary.label(cluster.terms, len(book.slots), book.config.label_terms, texts)
 
     def _drifted(self, cluster: Cluster) -> bool:
         """Would a label made now share less than half its words with the one shown?"""

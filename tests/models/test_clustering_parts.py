@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -138,7 +139,28 @@ def test_a_label_prefers_words_of_the_cluster_over_words_of_the_stream():
     stream = {"the": 900.0, "flood": 60.0, "riverton": 40.0, "water": 300.0}
     counts = {"the": 60.0, "flood": 50.0, "riverton": 40.0, "floods": 20.0, "water": 10.0}
     assert label_of(counts, stream, mean=50.0, size=3) == ["riverton", "flood", "the"]
-    assert label_of({"地震": 3.0, "震发": 3.0, "发生": 3.0, "救援": 2.0}, {}, 10.0, 3) == ["发生", "地震", "救援"]
+
+
+@pytest.mark.parametrize("texts, label", [
+    (["地震发生了", "海边地震发生", "地震发生,救援来", "救援在哪", "快救援"], ["地震发生", "救援"]),
+    (["น้ำท่วมบ้าน", "ที่นี่น้ำท่วม", "น้ำท่วมหนัก ช่วยด้วย", "ช่วยด้วยครับ"], ["น้ำท่วม", "ช่วยด้วย"]),
+    (["ရေကြီးနေတယ်", "မြို့ထဲ ရေကြီး။", "ရေကြီးလို့ ကူညီပါ", "ကူညီပါ။"], ["ရေကြီး", "ကူညီပါ"]),
+    (["洪水で道路が", "洪水です", "また洪水", "flood 洪水"], ["洪水"]),
+])  # fmt: skip
+def test_where_words_are_not_parted_a_label_has_what_the_posts_share(texts, label):
+    counts = Counter(term for text in texts for term in terms_of(text))
+    assert sorted(label_of(dict(counts), {}, 10.0, len(label), texts)) == sorted(label)
+
+
+@given(st.lists(st.text("水震地洪救น้ำท่วมရေကြီး ab", max_size=30), max_size=12), st.integers(1, 5))
+@settings(max_examples=200, deadline=None)
+def test_every_part_of_a_label_is_in_a_post_and_what_was_joined_in_two(texts, size):
+    counts = Counter(term for text in texts for term in terms_of(text))
+    label = label_of(dict(counts), {}, 10.0, size, texts)
+    assert len(label) <= size and label == label_of(dict(sorted(counts.items())), {}, 10.0, size, texts[::-1])
+    for part in label:
+        assert sum(part in text for text in set(texts)) >= (1 if part in counts else 2)
+        assert len(part) > 1 and not any(part in other for other in label if other is not part)
 
 
 def test_pruning_keeps_the_heaviest_terms_whatever_their_order():
