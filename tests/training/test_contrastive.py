@@ -22,14 +22,7 @@ from training.contrastive import multiple_negatives_ranking, plan_batches
 from training.data import DataError
 from training.jobs import read_config
 
-
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch, tmp_path):
-    monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def smoke(tmp_path, *words: str) -> contrastive.Config:

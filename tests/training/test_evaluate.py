@@ -8,7 +8,6 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-import torch
 
 from models.encoder import load_encoder
 from models.errors import ConfigError
@@ -22,13 +21,8 @@ from training.tables import bundled_posts
 
 
 @pytest.fixture(autouse=True)
-def quiet(monkeypatch, tmp_path):
-    monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
+def quiet(one_thread, monkeypatch, tmp_path):
     monkeypatch.setenv("CRISIS_DATA", str(tmp_path / "no such folder"))  # the smoke preset needs none
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def words(tmp_path, *more: str) -> job.Config:

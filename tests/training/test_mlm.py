@@ -23,14 +23,7 @@ from training import loop, mlm
 from training.data import DataError, Pairs
 from training.jobs import read_config
 
-
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch, tmp_path):
-    monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_masking_asks_for_its_share_in_the_proportions_of_bert():

@@ -24,14 +24,7 @@ from training.tables import bundled_posts
 from training.tokenizer import Config as TokenizerConfig
 from training.tokenizer import train
 
-
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch, tmp_path):
-    monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
