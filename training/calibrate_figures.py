@@ -1,4 +1,6 @@
-"""What a calibration does on posts that did not set it: held-out messages, test sets, ordinary posts, the demo stream."""
+"""What a calibration does: on held-out messages, test sets and the demo stream; and on the ordinary posts its rates were
+set by.
+"""
 
 from __future__ import annotations
 

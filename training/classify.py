@@ -30,7 +30,7 @@ from models.encoder import BUNDLED, Encoder, load_encoder
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training.data import DataError
-from training.jobs import cache_dir, run, write_atomically, write_result
+from training.jobs import cache_dir, model_named, run, write_atomically, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
 from training.metrics import mean_interval
 from training.tables import bundled_posts, hash_rows, read_table
@@ -84,6 +84,9 @@ def read_dataset(config: Config) -> Dataset:
         table = read_table(Path(config.file), (config.text, config.label), (config.split,))
     else:
         table = [{config.text: p.text, config.label: p.query.split(".")[0]} for p in bundled_posts() if p.lang in ("en", "es", "")]
+    parted = [config.split in row for row in table]
+    if any(parted) and not all(parted):  # splitting all anew would train on rows that are there to test
+        raise DataError(f"{config.file}: {parted.count(False)} rows without a {config.split}, the first is row {parted.index(False) + 1}")
     if 0 < config.most < len(table):
         chosen = np.random.default_rng(config.split_seed).choice(len(table), config.most, replace=False)
         table = [table[i] for i in np.sort(chosen)]
@@ -93,7 +96,7 @@ def read_dataset(config: Config) -> Dataset:
     counts = Counter(labels.tolist())
     if len(names) < 2:
         raise DataError(f"{config.file or 'the bundled posts'}: one class only, {str(names[0])!r}")
-    if all(config.split in row for row in table):
+    if any(parted):
         unknown = {row[config.split] for row in table} - SPLITS.keys()
         if unknown:
             raise DataError(f"{config.file}: unknown split {', '.join(sorted(unknown))}; wanted train, dev, test")
@@ -161,7 +164,8 @@ def builder(config: Config, data: Dataset) -> Callable[[], Head | MeanPooled]:
         return lambda: Head(vectors, len(data.names))
     if config.base == "bundled":
         raise ConfigError(f"no bundled encoder at {BUNDLED}: train one, or name another base")
-    return lambda: MeanPooled(config.base, data.texts, len(data.names), config)
+    name = model_named(config.base, "base")
+    return lambda: MeanPooled(name, data.texts, len(data.names), config)
 
 
 def macro_f1(gold: Sequence[int], predicted: Sequence[int], classes: int) -> float:

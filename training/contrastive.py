@@ -29,7 +29,7 @@ from transformers.utils import logging
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training import mlm
-from training.jobs import cache_dir, run, write_result
+from training.jobs import cache_dir, model_named, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
 from training.tables import bundled_posts, hash_rows, read_table
 
@@ -136,18 +136,12 @@ def plan_batches(rows: Sequence[tuple[str, ...]], size: int, epochs: float, seed
 def load_base(config: Config, texts: list[str]) -> SentenceTransformer:
     """The model to train, with mean pooling."""
     if config.base:
-        model = SentenceTransformer(config.base, device=str(device()))
+        model = SentenceTransformer(model_named(config.base, "base"), device=str(device()))
         model.max_seq_length = config.max_length
         return model
-    tiny = Path(config.out or cache_dir() / "contrastive") / "base"
-    if not tiny.exists():
-        small = mlm.Config(pieces=800, layers=1, hidden=64, heads=2, block=config.max_length, seed=config.seed)
-        tokenizer, language_model = mlm.load_start(small, texts)
-        logging.disable_progress_bar()
-        language_model.base_model.save_pretrained(tiny)
-        tokenizer.save_pretrained(tiny)
-    logging.set_verbosity_error()  # no pooler in it, and none is wanted
-    transformer = Transformer(str(tiny), max_seq_length=config.max_length)
+    small = mlm.Config(pieces=800, layers=1, hidden=64, heads=2, block=config.max_length, seed=config.seed)
+    tiny = mlm.random_base(small, texts, Path(config.out or cache_dir() / "contrastive"))
+    transformer = Transformer(tiny, max_seq_length=config.max_length)
     pooling = Pooling(transformer.get_embedding_dimension(), "mean")
     return SentenceTransformer(modules=[transformer, pooling], device=str(device()))
 

@@ -28,12 +28,13 @@ from tokenizers import Tokenizer
 
 from models.bundle import MANIFEST
 from models.encoder import BUNDLED
+from models.errors import ConfigError
 from models.static import Reader, Reading
 from models.text import Cleaning
 from training.corpus import Bags, pair_weights, to_bags, without_accents
 from training.data import SOURCES, data_dir, training_pairs, unique_texts
 from training.jobs import cache_dir, run, write_atomically
-from training.loop import fast_dtype
+from training.loop import check_key, fast_dtype, run_key
 from training.runs import Run, read_run
 from training.students import capped, distil_transformer
 from training.teacher import encode_with_teacher
@@ -201,6 +202,8 @@ def main(config: Config) -> Path:
 
 
 def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
+    if config.tokenizer and not Path(config.tokenizer).is_file():
+        raise ConfigError(f"tokenizer={config.tokenizer}: no such file")
     tokenizer = Tokenizer.from_file(config.tokenizer or str(BUNDLED / "tokenizer.json"))
     reading = Reading(MAX_LENGTH, config.skeleton, config.letters, config.leet)
     reader = Reader(tokenizer, Cleaning(), reading)
@@ -224,7 +227,7 @@ def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
         model.table.data[groups_from:] *= config.shrink_letters
     optimizer = torch.optim.Adam(model.parameters(), lr=config.lr, betas=(0.9, 0.99), fused=True)
     checkpoint = out / "checkpoint.safetensors"
-    key = f"{config} {corpus.data_hash} {hashlib.sha256(tokenizer.to_str().encode()).hexdigest()}"
+    key = run_key(config, corpus.data_hash + hashlib.sha256(tokenizer.to_str().encode()).hexdigest())
     start = resume(checkpoint, key, model, optimizer)
 
     drop = partial(with_dropout, drop=config.drop, groups_from=groups_from, drop_groups=config.drop_letters)
@@ -323,13 +326,13 @@ def save(path: Path, key: str, step: int, model: Static, adam: torch.optim.Adam)
 
 
 def resume(path: Path, key: str, model: Static, adam: torch.optim.Adam) -> int:
-    """Load the checkpoint of this very run, if there is one, and return the step it had reached."""
+    """Load the checkpoint of this very run, if there is one, and return the step it had reached. Raises ConfigError if it
+    is of another.
+    """
     if not path.exists():
         return 0
     with safe_open(path, "pt") as file:
-        if file.metadata()["key"] != key:
-            print(f"{path} is of another run (other knobs or data): starting afresh")
-            return 0
+        check_key(path, file.metadata()["key"], key)
         tensors = {name: file.get_tensor(name) for name in file.keys()}
         step = int(file.metadata()["step"])
     model.table.data.copy_(tensors["table"])

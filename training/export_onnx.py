@@ -6,7 +6,7 @@ python -m training.export_onnx MODEL out=DIR precision=fp32 licence=MIT
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,7 +21,7 @@ from models.onnx import MODEL
 from models.probes import PROBES, check_probes, probe_vectors
 from models.queries import background_texts, load_queries
 from models.text import clean
-from training.jobs import read_config
+from training.jobs import read_config, run
 from training.onnx_graph import encoder_graph, observed_ranges
 from training.tables import read_texts
 from training.teacher import teacher_path
@@ -33,13 +33,16 @@ LARGEST = 2**31 - 1  # bytes of a protobuf
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the export."""
 
-    model: str = ""  # sentence-transformers directory or hub id
+    model: str = ""  # the first word: minilm, a sentence-transformers directory or a hub id
     out: str = ""  # the bundle to write
     precision: str = "int8"  # or "fp32"
     reduce_range: bool = False  # 7-bit weights, to be served by processors without VNNI
     texts: str = ""  # file of texts like those to be served, for int8's scales; empty = the bundled queries
-    max_texts: int = 2000
-    licence: str = "as the model it was exported from"
+    max_texts: int = 2000  # of those, spread over the whole file
+    licence: str = "as the model it was exported from"  # goes into the manifest
+
+
+PRESETS = {"minilm": Config(model="minilm")}  # the one model that has a name here; any other is given by its place
 
 
 def main(config: Config) -> Manifest:
@@ -94,8 +97,13 @@ def _texts(config: Config) -> list[str]:
     return [texts[i] for i in np.linspace(0, len(texts) - 1, min(config.max_texts, len(texts))).astype(int)]
 
 
+def read_words(argv: Sequence[str]) -> Config:
+    """MODEL key=value … as a Config. Raises ConfigError saying what to write."""
+    first = argv[0] if argv else ""
+    if not first or "=" in first or first.startswith("-"):
+        raise ConfigError(f"name the model first: python -m training.export_onnx minilm out=DIR; got {first or 'nothing'}")
+    return read_config({first: Config(model=first)}, argv)
+
+
 if __name__ == "__main__":
-    first = sys.argv[1] if len(sys.argv) > 1 else ""
-    if "=" in first or not first:
-        raise ConfigError("name the model first: python -m training.export_onnx minilm out=DIR")
-    main(read_config({first: Config(model=first)}, [first, *sys.argv[2:]]))
+    run(main, PRESETS, read=read_words)

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
@@ -91,6 +92,14 @@ def arrow(before: float, after: float) -> str:
     return f"{before:.3f} → {after:.3f}"
 
 
-if __name__ == "__main__":
+def command(argv: Sequence[str] | None = None) -> None:
+    """Write the table. It takes no argument: a word it does not know stops it before the file is touched."""
+    argparse.ArgumentParser(
+        "python -m training.figures", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args(argv)
     TABLE.write_text(table(), "utf-8")
     print(f"→ {TABLE}")
+
+
+if __name__ == "__main__":
+    command()

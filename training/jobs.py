@@ -54,15 +54,23 @@ def read_config(presets: Mapping[str, C], argv: Sequence[str]) -> C:
     return msgspec.structs.replace(config, **changes)
 
 
-def run(main: Callable[[C], object], presets: Mapping[str, C], argv: Sequence[str] | None = None) -> None:
-    """The command line of a job: its presets and knobs, `--help`, and one sentence where something is wrong."""
+def run(
+    main: Callable[[C], object],
+    presets: Mapping[str, C],
+    argv: Sequence[str] | None = None,
+    read: Callable[[Sequence[str]], C] | None = None,
+) -> None:
+    """The command line of a job: its presets and knobs, `--help`, and one sentence where something is wrong.
+
+    read: words → config, for a job whose first word is no preset (an encoder, a model).
+    """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or {"-h", "--help"} & set(words):
         print(help_text(main, presets))
         sys.exit(0 if words else 2)
     try:
-        main(read_config(presets, words))
-    except CrisisError as error:
+        main(read(words) if read else read_config(presets, words))
+    except (CrisisError, OSError, FloatingPointError) as error:  # OSError: also transformers, of a model that is not there
         sys.exit(f"error: {error}")
 
 
@@ -76,6 +84,13 @@ def help_text(main: Callable[[C], object], presets: Mapping[str, C]) -> str:
         shown = "" if default is msgspec.NODEFAULT else f"={default}"
         lines.append(f"  {field.name}{shown}" + (f"  – {notes[field.name]}" if field.name in notes else ""))
     return "\n".join(lines)
+
+
+def model_named(value: str, knob: str) -> str:
+    """A folder or hub id that a knob names. Raises ConfigError where it can only be a folder, and none is there."""
+    if value.startswith(("/", ".", "~")) and not Path(value).is_dir():
+        raise ConfigError(f"{knob}={value}: no such folder")
+    return value
 
 
 def write_atomically(path: Path, content: bytes) -> None:

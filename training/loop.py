@@ -6,6 +6,7 @@ draws from its own seed, so nothing random has to be saved. Checkpoints are safe
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable
@@ -17,6 +18,9 @@ from msgspec import Struct
 from rich.progress import Progress
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+
+from models.encoder import BUNDLED
+from models.errors import ConfigError
 
 CHECKPOINT = "checkpoint.safetensors"
 BEST = "best.safetensors"
@@ -78,7 +82,7 @@ def fit(
     """Train `module` in place; it ends with the last weights, and `folder/best.safetensors` holds the best ones.
 
     losses(step) yields the parts of the step's loss (micro-batches), each backpropagated as it comes.
-    key: what makes this run this run (knobs, data); a checkpoint of another key is not resumed.
+    key: what makes this run this run (run_key). Raises ConfigError if the folder holds a run of another key.
     """
     folder.mkdir(parents=True, exist_ok=True)
     where = next(module.parameters()).device
@@ -167,14 +171,12 @@ def save_checkpoint(
 
 
 def resume(path: Path, key: str, module: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Trace:
-    """Load the checkpoint of this very run, if there is one."""
+    """Load the checkpoint of this very run, if there is one. Raises ConfigError if it is of another."""
     if not path.exists():
         return Trace()
     with safe_open(path, "pt") as file:
         metadata = file.metadata()
-        if metadata["key"] != key:
-            print(f"{path} is of another run (other knobs or data): starting afresh")
-            return Trace()
+        check_key(path, metadata["key"], key)
         tensors = {name: file.get_tensor(name) for name in file.keys()}
     _copy({name[7:]: t for name, t in tensors.items() if name.startswith("module.")}, module)
     for number, (parameter, _) in enumerate(_states(optimizer)):
@@ -205,7 +207,29 @@ def _save(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]
     temporary.replace(path)
 
 
+def check_key(path: Path, found: str, key: str) -> None:
+    """Raises ConfigError if the keys differ: going on would put another run's weights in the place of hours of work."""
+    if found != key:
+        raise ConfigError(f"{path.parent} holds another run (other knobs, data or base): choose out=FOLDER, or remove it")
+
+
 def run_key(config: Struct, data_hash: str) -> str:
-    """Every knob but where the output goes, and the data."""
+    """Every knob but where the output goes, the data, and what lies in the folders and files that knobs name: a base that
+    was trained again at the same place makes another run.
+    """
     knobs = {name: value for name, value in msgspec.to_builtins(config).items() if name != "out"}
-    return json.dumps([knobs, data_hash], sort_keys=True)
+    read = {name: contents for name, value in knobs.items() if (contents := _contents(value))}
+    return json.dumps([knobs, data_hash, read], sort_keys=True)
+
+
+def _contents(value: object) -> str:
+    """A hash of the file, or of the files directly in the folder, that a knob names; "" if it names none."""
+    path = BUNDLED if value == "bundled" else Path(value) if isinstance(value, str) and value else None
+    if path is None or not path.exists():
+        return ""
+    digest = hashlib.sha256()
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        if file.is_file():
+            with file.open("rb") as content:
+                digest.update(f"{file.name} {hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()

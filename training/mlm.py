@@ -28,7 +28,7 @@ from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training import tokenizer as tokenizer_job
 from training.data import DataError, data_dir, training_pairs
-from training.jobs import cache_dir, run, write_result
+from training.jobs import cache_dir, model_named, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
 from training.tables import bundled_posts, hash_rows, read_texts
 
@@ -103,6 +103,8 @@ def mask_pieces(
 
 def new_tokenizer(config: Config, texts: list[str]) -> PreTrainedTokenizerFast:
     """A byte-level BPE with RoBERTa's special pieces, from a file or trained on the texts."""
+    if config.tokenizer and not Path(config.tokenizer).is_file():
+        raise ConfigError(f"tokenizer={config.tokenizer}: no such file")
     if config.tokenizer:
         bpe = Tokenizer.from_file(config.tokenizer)
     else:
@@ -120,7 +122,7 @@ def new_tokenizer(config: Config, texts: list[str]) -> PreTrainedTokenizerFast:
 def load_start(config: Config, texts: list[str]):
     """(tokenizer, model) to begin with."""
     if config.init != "scratch":
-        name = KNOWN.get(config.init, config.init)
+        name = KNOWN.get(config.init) or model_named(config.init, "init")
         return AutoTokenizer.from_pretrained(name), AutoModelForMaskedLM.from_pretrained(name)
     tokenizer = new_tokenizer(config, texts)
     torch.manual_seed(config.seed)
@@ -131,6 +133,20 @@ def load_start(config: Config, texts: list[str]):
         type_vocab_size=1,
     )  # fmt: skip
     return tokenizer, RobertaForMaskedLM(shape)
+
+
+def random_base(config: Config, texts: list[str], folder: Path) -> str:
+    """A small transformer drawn at random, for jobs that were given no base; kept, so that a resumed run has the same."""
+    path = folder / f"base-{hash_rows([config, *texts])[:12]}"
+    logging.disable_progress_bar()
+    if not path.exists():
+        draft = path.with_name(f".{path.name}")  # half a base, after a kill, is none
+        tokenizer, model = load_start(config, texts)
+        model.base_model.save_pretrained(draft)
+        tokenizer.save_pretrained(draft)
+        draft.rename(path)
+    logging.set_verbosity_error()  # no pooler in it, and none is wanted
+    return str(path)
 
 
 def texts_of(config: Config) -> list[str]:

@@ -9,13 +9,16 @@ Mohammad 2017. The lexical-overlap baseline is `training.evaluate.relatedness.le
 
 from __future__ import annotations
 
+import argparse
 import csv
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
 
+from models.errors import CrisisError
 from training.data import DataError
 from training.metrics import spearman
 
@@ -73,6 +76,8 @@ def read_judgements(path: Path) -> Judgements:
         lines = path.read_text("utf-8").splitlines()
     except OSError as error:
         raise DataError(f"cannot read the judgements {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8: byte {error.start} cannot be read") from None
     rows = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
     if not rows or rows[0] != columns:
         raise DataError(f"{path}, line 1: the header must be {' '.join(columns)}, tab-separated")
@@ -101,5 +106,17 @@ def main(path: Path) -> None:
     print(f"# split-half reliability {split_half_reliability(judgements, seed=1):.3f}", file=sys.stderr)
 
 
+def command(argv: Sequence[str] | None = None) -> None:
+    """Run from a command line: `--help`, and one sentence where something is wrong."""
+    parser = argparse.ArgumentParser(
+        "python -m training.relatedness", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("judgements", type=Path, help="the TSV; scores go to stdout, the reliability to stderr")
+    try:
+        main(parser.parse_args(argv).judgements)
+    except CrisisError as error:
+        sys.exit(f"error: {error}")
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    command()

@@ -34,10 +34,11 @@ from models.characters import CharacterEncoder, Shape, words_of
 from models.encoder import BUNDLED, Encoder, load_encoder
 from models.errors import ConfigError
 from models.text import Cleaning, clean
+from training import mlm
 from training.corpus import to_bags
 from training.data import SOURCES, data_dir, training_pairs
 from training.distill import Contrast, Static, with_dropout
-from training.jobs import cache_dir, run, write_atomically, write_result
+from training.jobs import cache_dir, model_named, run, write_atomically, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
 from training.metrics import pairwise_cosine_distance
 from training.noise import kinds_of, noise
@@ -151,7 +152,7 @@ class TokenStudent:
 
     def __init__(self, config: Config, dim: int, texts: list[str], folder: Path) -> None:
         self.cleaning, self._config = Cleaning(), config
-        base = config.base or _random_base(config, texts, folder)
+        base = model_named(config.base, "base") if config.base else _random_base(config, texts, folder)
         transformer = Transformer(base, max_seq_length=config.max_length)
         width = transformer.get_embedding_dimension()
         torch.manual_seed(config.seed)
@@ -197,20 +198,10 @@ class CharStudent:
 
 
 def _random_base(config: Config, texts: list[str], folder: Path) -> str:
-    """A small transformer drawn at random, for want of a base; kept, so that a resumed run has the same."""
-    from training import mlm
-
-    path = folder / "base"
-    if not path.exists():
-        small = mlm.Config(
-            pieces=2_000, layers=config.layers, hidden=config.hidden, heads=config.heads, block=config.max_length, seed=config.seed
-        )
-        tokenizer, model = mlm.load_start(small, texts)
-        logging.disable_progress_bar()
-        model.base_model.save_pretrained(path)
-        tokenizer.save_pretrained(path)
-    logging.set_verbosity_error()  # no pooler in it, and none is wanted
-    return str(path)
+    small = mlm.Config(
+        pieces=2_000, layers=config.layers, hidden=config.hidden, heads=config.heads, block=config.max_length, seed=config.seed
+    )
+    return mlm.random_base(small, texts, folder)
 
 
 def read_corpus(config: Config) -> list[Text]:
@@ -218,7 +209,7 @@ def read_corpus(config: Config) -> list[Text]:
     if config.file == "posts":
         texts = [Text(p.text, p.lang or "und") for p in bundled_posts()]
     elif config.file:
-        texts = [Text(text, "en") for text in read_texts(Path(config.file))]
+        texts = [Text(text, "en") for text in dict.fromkeys(read_texts(Path(config.file)))]
     else:
         pairs = training_pairs(data_dir(), config.sources)
         found = {*zip(pairs.text, pairs.lang, strict=True), *((text, "en") for text in pairs.english)}

@@ -22,6 +22,7 @@ from pathlib import Path
 from msgspec import Struct
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
+from models.errors import ConfigError
 from models.text import clean
 from training.data import data_dir, read_lines, training_pairs
 from training.jobs import cache_dir, run, write_atomically
@@ -43,7 +44,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 PRESETS = {
-    "smoke": Config(pieces=2_000, texts=20_000),
+    "smoke": Config(pieces=16_000, texts=20_000),  # all scripts together have 7,000 letters
     "laptop": Config(),
     "paper": Config(kind="bpe", pieces=64_000),  # Lamsal, Read, Karunasekera 2023, section 3.1.2
 }
@@ -80,7 +81,10 @@ def train(texts: Iterator[str], config: Config) -> Tokenizer:
         trainer = trainers.UnigramTrainer(
             vocab_size=config.pieces, unk_token="<unk>", special_tokens=["<unk>"], max_piece_length=16
         )
-    tokenizer.train_from_iterator(texts, trainer)
+    try:
+        tokenizer.train_from_iterator(texts, trainer)
+    except Exception as error:  # what the library raises
+        raise ConfigError(f"pieces={config.pieces}: {error}") from None
     return tokenizer
 
 

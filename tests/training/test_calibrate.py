@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.directions import moments, solve
+from models.encoder import BUNDLED
 from training import calibrate
 from training.calibrate import labelled_groups, with_near_misses
 from training.thresholds import (
@@ -109,3 +110,13 @@ def test_the_job_calibrates_every_query_and_tells_what_it_measured(tmp_path, cap
     assert metrics["ranking"]["ht"]["mean"] > metrics["ranking_without_labels"]["ht"]
     assert 0 < metrics["demo"]["own_alerted"] <= metrics["demo"]["own_suggested"] <= 1
     assert "AP held out" in capsys.readouterr().out
+
+
+@pytest.mark.data
+def test_a_smoke_test_writes_nothing_that_is_shipped(tmp_path, monkeypatch):
+    monkeypatch.setenv("CRISIS_CACHE", str(tmp_path))
+    shipped = (BUNDLED / "calibration.json").read_bytes()
+    monkeypatch.chdir(tmp_path)
+    calibrate.main(calibrate.PRESETS["smoke"])
+    assert (BUNDLED / "calibration.json").read_bytes() == shipped
+    assert [path.name for path in tmp_path.iterdir()] == ["calibration.json"]

@@ -137,3 +137,12 @@ def test_the_paper_preset_is_the_papers():
     paper = classify.PRESETS["paper"]
     assert (paper.epochs, paper.batch, paper.lr, paper.patience, paper.threshold, paper.repeats) == (30, 32, 1e-5, 5, 1e-4, 5)
     assert paper.split_seed == 42
+
+
+def test_a_file_that_leaves_a_row_without_its_split_is_refused(tmp_path):
+    path = tmp_path / "posts.jsonl"
+    rows = [{"text": f"post {i}", "label": "need" if i % 2 else "none", "split": "train" if i < 30 else "test"} for i in range(40)]
+    del rows[12]["split"]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(DataError, match="1 rows without a split, the first is row 13"):
+        read_dataset(classify.Config(file=str(path)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -17,7 +19,7 @@ from sentence_transformers.sentence_transformer.losses import (
 
 from models.encoder import load_encoder
 from models.errors import ConfigError
-from training import contrastive, loop
+from training import contrastive, loop, mlm
 from training.contrastive import multiple_negatives_ranking, plan_batches
 from training.data import DataError
 from training.jobs import read_config
@@ -137,3 +139,12 @@ def test_hard_negatives_train_too_and_come_from_a_file_with_names_of_its_own(tmp
 def test_the_paper_preset_is_the_papers():
     paper = contrastive.PRESETS["paper"]
     assert (paper.batch, paper.lr, paper.epochs, paper.warmup, paper.rows) == (512, 2e-5, 20, 0.01, 10_000)
+
+
+def test_a_base_drawn_at_random_is_kept_for_these_knobs_alone(tmp_path):
+    small = mlm.Config(pieces=300, layers=1, hidden=16, heads=2, block=16, min_words=1)
+    texts = ["water is needed here", "we have blankets for you"] * 20
+    first = mlm.random_base(small, texts, tmp_path)
+    assert mlm.random_base(small, texts, tmp_path) == first
+    wider = mlm.random_base(msgspec.structs.replace(small, hidden=32), texts, tmp_path)
+    assert [json.loads((Path(base) / "config.json").read_text())["hidden_size"] for base in (first, wider)] == [16, 32]

@@ -169,10 +169,12 @@ def test_a_killed_run_resumes_to_the_same_table(data, teacher, small_tokenizer, 
     assert msgspec.json.decode((resumed / "run.json").read_bytes())["data_hashes"]["training_pairs"]
 
 
-def test_a_run_with_other_knobs_does_not_take_over_the_checkpoint(data, teacher, small_tokenizer, capsys):
-    distill.main(small(small_tokenizer, data, steps=20))
-    distill.main(small(small_tokenizer, data, steps=20, seed=2))
-    assert "starting afresh" in capsys.readouterr().out
+def test_a_run_with_other_knobs_does_not_take_the_place_of_another(data, teacher, small_tokenizer):
+    out = distill.main(small(small_tokenizer, data, steps=20))
+    before = (out / "model.safetensors").read_bytes()
+    with pytest.raises(ConfigError, match="holds another run"):
+        distill.main(small(small_tokenizer, data, steps=20, seed=2))
+    assert (out / "model.safetensors").read_bytes() == before
 
 
 @pytest.mark.parametrize(

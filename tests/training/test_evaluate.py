@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -16,6 +18,7 @@ from models.whitening import fit_whitening
 from training.evaluate import __main__ as job
 from training.evaluate import matching, measures, plots, report
 from training.evaluate.config import MEASURES, PRESETS, ROLASER_TASKS
+from training.jobs import run
 from training.metrics import hard_negatives
 from training.tables import bundled_posts
 
@@ -88,6 +91,26 @@ def test_what_cannot_be_measured_is_refused_before_anything_is(tmp_path):
         job.read_words(["bundled", "big"])
     with pytest.raises(ConfigError, match="measures=speling: choose from matching"):
         job.main(words(tmp_path, "measures=speling"))
+
+
+def test_the_command_tells_its_presets_knobs_and_measures_and_what_is_wrong_in_one_sentence(capsys):
+    with pytest.raises(SystemExit) as asked:
+        run(job.main, PRESETS, ["--help"], job.read_words)
+    told = capsys.readouterr().out
+    assert asked.value.code == 0 and "python -m training.evaluate bundled smoke" in told and f"presets: {', '.join(PRESETS)}" in told
+    assert f"measures={','.join(MEASURES)}  – " in told
+    for name in job.Config.__struct_fields__:
+        assert any(line.startswith(f"  {name}=") and "  – " in line for line in told.splitlines()), f"{name} has no default or no note"
+    with pytest.raises(SystemExit) as nothing:
+        run(job.main, PRESETS, [], job.read_words)
+    assert nothing.value.code == 2
+    with pytest.raises(SystemExit, match="^error: unknown knob 'seeed=2'"):
+        run(job.main, PRESETS, ["bundled", "smoke", "seeed=2"], job.read_words)
+
+
+def test_the_module_is_run_with_that_command():
+    done = subprocess.run([sys.executable, "-m", "training.evaluate", "--help"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "knobs (key=value):" in done.stdout and not done.stderr
 
 
 def test_an_encoder_can_be_measured_whitened(tmp_path):

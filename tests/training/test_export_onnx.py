@@ -19,7 +19,8 @@ from models.packed import PackedEncoder
 from models.probes import check_probes
 from models.transformer import TransformerEncoder
 from tests.models.tiny_transformer import TEXTS, save_tiny, tiny_model
-from training.export_onnx import Config, main
+from training.export_onnx import PRESETS, Config, main, read_words
+from training.jobs import run
 from training.onnx_graph import encoder_graph, observed_ranges
 
 
@@ -118,3 +119,27 @@ def test_what_cannot_be_exported_is_refused(tmp_path):
         main(Config("minilm", "x", "int3"))
     with pytest.raises(EncoderError, match="no BERT or XLM-R with one pooling"):
         main(Config(str(save_tiny(tmp_path, pooling="lasttoken")), str(tmp_path / "b")))
+
+
+def test_the_command_tells_its_knobs_and_what_is_wrong_in_one_sentence(capsys):
+    with pytest.raises(SystemExit) as asked:
+        run(main, PRESETS, ["--help"], read_words)
+    told = capsys.readouterr().out
+    assert asked.value.code == 0 and "python -m training.export_onnx MODEL out=DIR" in told
+    assert "precision=int8  – " in told and all(f"  {name}" in told for name in Config.__struct_fields__)
+    with pytest.raises(SystemExit) as nothing:
+        run(main, PRESETS, [], read_words)
+    assert nothing.value.code == 2
+    for words, message in {
+        "foo=1": "name the model first: python -m training.export_onnx minilm out=DIR; got foo=1",
+        "minilm foo=1": "unknown knob 'foo=1'",
+        "minilm": "set out=DIR",
+    }.items():
+        with pytest.raises(SystemExit, match=f"^error: {message}"):
+            run(main, PRESETS, words.split(), read_words)
+    assert read_words(["some/model", "out=x"]) == Config("some/model", "x")
+
+
+def test_the_module_is_run_with_that_command():
+    done = subprocess.run([sys.executable, "-m", "training.export_onnx", "foo=1"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and done.stderr.startswith("error: name the model first") and done.stderr.count("\n") == 1

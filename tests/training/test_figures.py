@@ -38,3 +38,17 @@ def test_a_figure_is_found_by_its_place():
     assert figures.at({"a": {"b c": {"d": 0.5}}}, "a/b c/d") == 0.5
     with pytest.raises(KeyError):
         figures.at({"a": {}}, "a/b")
+
+
+def test_the_command_writes_the_table_only_when_nothing_else_is_asked(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(figures, "TABLE", tmp_path / "README.md")
+    with pytest.raises(SystemExit) as asked:
+        figures.command(["--help"])
+    assert asked.value.code == 0 and figures.__doc__.splitlines()[0] in capsys.readouterr().out
+    for word in ("--chek", "report"):
+        with pytest.raises(SystemExit) as refused:
+            figures.command([word])
+        assert refused.value.code == 2 and f"unrecognized arguments: {word}" in capsys.readouterr().err
+    assert not figures.TABLE.exists()
+    figures.command([])
+    assert figures.TABLE.read_text("utf-8") == figures.table()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 import torch
 
+from models.errors import ConfigError
 from training import loop
 from training.data import DataError
 from training.loop import BEST, CHECKPOINT, Pace, fit, learning_rate, load_weights, run_key, tensors_of
@@ -64,15 +66,25 @@ def test_a_run_killed_at_any_step_and_started_again_ends_as_the_unbroken_one(tmp
     assert torch.equal(whole.line.weight, again.line.weight)
 
 
-def test_a_finished_run_is_not_run_again_and_another_runs_checkpoint_is_not_used(tmp_path, capsys):
+def test_a_finished_run_is_not_run_again_and_another_run_does_not_take_its_place(tmp_path):
     model = Line()
     fit(model, losses_of(model), PACE, tmp_path, "k", lambda: distance(model))
     again = Line()
     fit(again, lambda step: pytest.fail("ran again"), PACE, tmp_path, "k", lambda: distance(again))
     assert torch.equal(again.line.weight, model.line.weight)
-    other = Line()
-    assert fit(other, losses_of(other), PACE, tmp_path, "another key").step == 40
-    assert "is of another run" in capsys.readouterr().out
+    best = (tmp_path / BEST).read_bytes()
+    with pytest.raises(ConfigError, match="holds another run .*: choose out=FOLDER"):
+        fit(Line(), losses_of(again), PACE, tmp_path, "another key", lambda: 0.0)
+    assert (tmp_path / BEST).read_bytes() == best
+
+
+def test_a_base_trained_again_at_the_same_place_makes_another_run(tmp_path):
+    config = msgspec.defstruct("Config", [("base", str, str(tmp_path)), ("out", str, "")])()
+    (tmp_path / "weights").write_bytes(b"old")
+    before = run_key(config, "d")
+    assert run_key(config, "d") == before
+    (tmp_path / "weights").write_bytes(b"new")
+    assert run_key(config, "d") != before
 
 
 def test_the_best_weights_are_those_of_the_lowest_validation_even_the_first(tmp_path):

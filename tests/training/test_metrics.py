@@ -165,6 +165,9 @@ def test_an_encoder_blind_to_what_changed_is_not_let_off():
     """The hard negative has the very vector of the partner: that is an error, whichever comes first."""
     assert xsim(E, E, E[:1], ["number"]).by_kind == {"number": 25}
     assert xsim(np.repeat(E[:1], 5, 0), np.repeat(E[:1], 5, 0)).error == 100
+    rows = unit(200, 64, 6)
+    assert xsim(rows, rows, rows.copy(), ["number"] * 200).by_kind == {"number": 100}
+    assert xsim(rows, unit(200, 64, 7), np.tile(unit(200, 64, 7), (15, 1)), ["entity"] * 3000).error == 100
     with pytest.raises(ValueError, match="1 hard negatives, 0 kinds"):
         xsim(E, E, E[:1])
 

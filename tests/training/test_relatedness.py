@@ -7,7 +7,14 @@ import pytest
 
 from training.data import DataError
 from training.evaluate.relatedness import lexical_overlap
-from training.relatedness import Judgements, best_worst_scores, read_judgements, split_half_reliability, to_unit
+from training.relatedness import (
+    Judgements,
+    best_worst_scores,
+    command,
+    read_judgements,
+    split_half_reliability,
+    to_unit,
+)
 
 HEADER = "item1\titem2\titem3\titem4\tbest\tworst\n"
 
@@ -73,6 +80,28 @@ def test_a_file_gives_judgements_and_a_damaged_line_is_named(tmp_path):
         read_judgements(path)
     with pytest.raises(DataError, match="cannot read"):
         read_judgements(tmp_path / "none.tsv")
+    path.write_bytes(HEADER.encode() + b"\xff\n")
+    with pytest.raises(DataError, match=f"is not UTF-8: byte {len(HEADER)}"):
+        read_judgements(path)
+
+
+def test_the_command_prints_scores_and_tells_its_usage_and_what_is_wrong(tmp_path, capsys):
+    path = tmp_path / "bws.tsv"
+    path.write_text(HEADER + "a\tb\tc\td\ta\td\n" * 2)
+    command([str(path)])
+    told = capsys.readouterr()
+    assert told.out == "a\t1.0000\nb\t0.5000\nc\t0.5000\nd\t0.0000\n" and told.err == "# split-half reliability 1.000\n"
+    with pytest.raises(SystemExit) as asked:
+        command(["--help"])
+    told = capsys.readouterr().out
+    assert asked.value.code == 0 and "usage: python -m training.relatedness" in told
+    assert "item1 item2 item3 item4 best worst" in told
+    for words, message in {(): "required: judgements", (str(path), "more"): "unrecognized arguments: more"}.items():
+        with pytest.raises(SystemExit) as refused:
+            command(words)
+        assert refused.value.code == 2 and message in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="^error: cannot read the judgements .*none.tsv: No such file"):
+        command([str(tmp_path / "none.tsv")])
 
 
 def test_the_lexical_overlap_baseline_is_dice():

@@ -168,3 +168,9 @@ def test_the_paper_preset_is_the_papers():
     paper = robust.PRESETS["paper"]
     assert (paper.noise_rate, paper.lr, paper.warmup, paper.clip, paper.pooling, paper.max_texts) == (0.1, 1e-4, 1000, 5.0, "max", 2_000_000)
     assert paper.checkpoint_every == paper.validate_every == 30_000
+
+
+def test_a_line_that_a_file_repeats_is_read_once_so_that_none_is_both_held_out_and_learnt(tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_text("water please\nfood please\nwater please\n" * 3)
+    assert [t.text for t in robust.read_corpus(robust.Config(file=str(path)))] == ["water please", "food please"]

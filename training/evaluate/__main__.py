@@ -14,21 +14,20 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from models.errors import ConfigError, CrisisError
+from models.errors import ConfigError
 from training import evaluate_clusters
 from training.evaluate import plots, report
 from training.evaluate.config import MEASURES as NAMES
 from training.evaluate.config import PRESETS, Config
 from training.evaluate.measures import MEASURES, load
 from training.evaluate.tasks import find_tasks, run_tasks
-from training.jobs import cache_dir, read_config, write_atomically, write_result
+from training.jobs import cache_dir, read_config, run, write_atomically, write_result
 from training.loop import run_key
 from training.tables import hash_rows
 
@@ -50,9 +49,9 @@ def main(config: Config) -> Path:
         steps["tasks"] = lambda: run_tasks(encoder, tasks)
     metrics: dict = {"encoder": encoder.version}
     key = run_key(msgspec.structs.replace(config, measures=()), encoder.version)
-    for name, run in steps.items():
+    for name, measure in steps.items():
         print(f"{name} …", flush=True)
-        metrics[name] = _kept(kept / "parts" / f"{name}.json", key, run, again=name == "speed")
+        metrics[name] = _kept(kept / "parts" / f"{name}.json", key, measure, again=name == "speed")
     data_hash = hash_rows(metrics[name].get("data_hash", "") for name in steps)
     write_result(out / "report.json", config, data_hash, config.seed, metrics)
     record = json.loads((out / "report.json").read_text("utf-8"))
@@ -71,11 +70,11 @@ def cluster_figures(config: Config) -> dict:
     }
 
 
-def _kept(path: Path, key: str, run: Callable[[], dict], again: bool) -> dict:
+def _kept(path: Path, key: str, measure: Callable[[], dict], again: bool) -> dict:
     """The section as an earlier run with the same key left it, else made now."""
     if not again and path.exists() and (stored := json.loads(path.read_text("utf-8")))["key"] == key:
         return stored["section"]
-    section = _finite(run())
+    section = _finite(measure())
     write_atomically(path, json.dumps({"key": key, "section": section}, ensure_ascii=False).encode())
     return section
 
@@ -97,7 +96,4 @@ def read_words(argv: Sequence[str]) -> Config:
 
 
 if __name__ == "__main__":
-    try:
-        main(read_words(sys.argv[1:]))
-    except CrisisError as error:
-        sys.exit(str(error))
+    run(main, PRESETS, read=read_words)

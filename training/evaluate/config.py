@@ -15,26 +15,26 @@ ROLASER_TASKS = ("TweetSentimentExtractionClassification", "TwitterSemEval2015",
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the evaluation job."""
 
-    encoder: str = "bundled"  # "bundled", a bundle, a transformers or sentence-transformers directory, or a hub id
+    encoder: str = "bundled"  # the first word: "bundled", a bundle, a transformers or sentence-transformers directory, or a hub id
     whitening: str = ""  # a whitening.safetensors of training.whiten, applied to its vectors
     material: str = "research"  # "research" (CRISIS_DATA) or "bundled" (sentences of the query packs)
-    measures: tuple[str, ...] = MEASURES
-    parallel: tuple[str, ...] = PARALLEL  # sets of sentence matching
+    measures: tuple[str, ...] = MEASURES  # any of these, by comma
+    parallel: tuple[str, ...] = PARALLEL  # sets of sentence matching, any of these
     per_kind: int = 2  # hard negatives of each kind for xSIM++ from each language to English; 0 = no xSIM++ there
     posts: int = 20_000  # of each labelled set for D_avg, a sample; 0 = all
-    noise_kinds: tuple[str, ...] = (*PAPER, "mix_all")
+    noise_kinds: tuple[str, ...] = (*PAPER, "mix_all")  # of English, from training.noise.mix; mix_all draws among them
     noise_seeds: int = 3  # generation seeds
     noise_sentences: int = 0  # 0 = all 1,012 of FLORES devtest
     noise_per_kind: int = 15  # hard negatives of each kind for xSIM++ of noised English
-    noise_langs: tuple[str, ...] = ("ar", "de", "el", "es", "fr", "hi", "ht", "pt", "ru", "sw", "tr", "vi")
+    noise_langs: tuple[str, ...] = ("ar", "de", "el", "es", "fr", "hi", "ht", "pt", "ru", "sw", "tr", "vi")  # of the first `parallel` set, noised too
     noise_pairs: int = 1_000  # of each set of real posts and their normalised versions; 0 = all
-    classified: tuple[str, ...] = CLASSIFIED
+    classified: tuple[str, ...] = CLASSIFIED  # labelled sets, any of these
     rows: int = 20_000  # of each classified set, a sample; 0 = all
     repeats: int = 5  # of each classification
-    speed_posts: int = 20_000
+    speed_posts: int = 20_000  # invented ones, to be timed
     clusters: tuple[str, ...] = ()  # streams of training.evaluate_clusters: tweets-t, crisis-t26
     tasks: tuple[str, ...] = ()  # of the mteb library: needs crisis-streams[mteb] and a reachable hub
-    seed: int = 1
+    seed: int = 1  # of samples, hard negatives, noise and classification
     out: str = ""  # a folder for report.json, report.md and the plots; default CRISIS_CACHE/evaluate/VERSION
 
 
