@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Literal
 
 import msgspec
@@ -218,16 +219,23 @@ def _epoch_s(raw: str | int | float) -> float:
     except OverflowError:  # an integer beyond any clock
         return float("inf")
     except ValueError:  # not a number: a date
-        try:
-            moment = datetime.fromisoformat(str(raw).strip())
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        except (ValueError, OverflowError) as error:
-            raise Rejected(
-                "bad_time", f"created_at {str(raw)[:60]!r} is neither RFC 3339 (2026-02-06T04:17:35Z) nor epoch seconds"
-            ) from error
+        for read in (datetime.fromisoformat, _twitter_date, parsedate_to_datetime):
+            try:
+                moment = read(str(raw).strip())
+                return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+            except (ValueError, OverflowError, TypeError, IndexError):
+                continue
+        raise Rejected(
+            "bad_time", f"created_at {str(raw)[:60]!r} is neither RFC 3339 (2026-02-06T04:17:35Z) nor epoch seconds"
+        ) from None
     if number >= 1e14:
         return number / 1e6  # microseconds
     return number / 1e3 if number >= 1e11 else number  # milliseconds from 1973 on; seconds until the year 5138
+
+
+def _twitter_date(text: str) -> datetime:
+    """ "Fri Nov 20 10:00:00 +0000 2026", as dumps of Twitter have it."""
+    return datetime.strptime(text, "%a %b %d %H:%M:%S %z %Y")
 
 
 def _source(raw: str | None) -> str:

@@ -57,7 +57,8 @@ def free_port() -> int:
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Worker processes.")
 @click.option("--exit-at-end", is_flag=True, help="Stop when the last post is through, instead of staying up.")
 @click.option("--logs", type=click.Path(file_okay=False, path_type=Path), help="Keep the processes' logs here.")
-def demo(file: Path | None, rate: float, port: int, workers: int, exit_at_end: bool, logs: Path | None) -> None:
+@click.pass_context
+def demo(context: click.Context, file: Path | None, rate: float, port: int, workers: int, exit_at_end: bool, logs: Path | None) -> None:
     """Try everything on this machine: an embedded broker and Redis, real Faust workers, and the dashboard.
 
     Nothing is kept: Ctrl-C stops every process and forgets everything. The embedded broker is for trying out only.
@@ -66,8 +67,10 @@ def demo(file: Path | None, rate: float, port: int, workers: int, exit_at_end: b
         scratch = logs or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crisis-demo-")))
         redis = stack.enter_context(EmbeddedRedis())
         posts = stack.enter_context(posts_file(file))
-        settings = _settings(redis.url, free_port(), _usable(port))
-        asyncio.run(_run(settings, posts, rate, workers, exit_at_end, scratch))
+        config = context.find_root().params.get("config")
+        settings = _settings(config, redis.url, free_port(), _usable(port))
+        env = environment(settings) | ({"CRISIS_CONFIG": str(Path(config).resolve())} if config else {})
+        asyncio.run(_run(settings, posts, rate, workers, exit_at_end, scratch, env))
 
 
 def _usable(port: int) -> int:
@@ -77,9 +80,9 @@ def _usable(port: int) -> int:
         return port if s.connect_ex(("127.0.0.1", port)) != 0 else free_port()
 
 
-def _settings(redis_url: str, broker_port: int, dashboard_port: int) -> Settings:
+def _settings(config: str | None, redis_url: str, broker_port: int, dashboard_port: int) -> Settings:
     return load_settings(
-        broker={"bootstrap": f"127.0.0.1:{broker_port}"}, redis={"url": redis_url}, topics={"partitions": 4},
+        config, broker={"bootstrap": f"127.0.0.1:{broker_port}", "security": "PLAINTEXT"}, redis={"url": redis_url}, topics={"partitions": 4},
         dashboard={"port": dashboard_port}, worker={"web_port": 0},
     )  # fmt: skip
 
@@ -88,6 +91,7 @@ def environment(settings: Settings) -> dict[str, str]:
     """The settings a child process needs to find the same broker, Redis and ports."""
     return {
         "CRISIS_BROKER__BOOTSTRAP": settings.broker.bootstrap,
+        "CRISIS_BROKER__SECURITY": settings.broker.security,
         "CRISIS_REDIS__URL": settings.redis.url,
         "CRISIS_TOPICS__PARTITIONS": str(settings.topics.partitions),
         "CRISIS_DASHBOARD__PORT": str(settings.dashboard.port),
@@ -95,14 +99,14 @@ def environment(settings: Settings) -> dict[str, str]:
     }
 
 
-async def _run(settings: Settings, posts: Path, rate: float, workers: int, exit_at_end: bool, scratch: Path) -> None:
+async def _run(settings: Settings, posts: Path, rate: float, workers: int, exit_at_end: bool, scratch: Path,
+               env: dict[str, str]) -> None:  # fmt: skip
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for sig in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sig, stopped.set)
     redis = connect(settings.redis)
     view = LiveView(redis, settings)
-    env = environment(settings)
     feeding = threading.Event()  # set: stop sending posts
     async with Children(scratch) as children:
         out.print("starting an embedded broker and Redis …")
@@ -131,7 +135,8 @@ async def _show(settings: Settings, view: LiveView, children: Children, posts: P
     await children.start("dashboard", ["streams.cli", "dashboard"], env)
     address = f"http://127.0.0.1:{settings.dashboard.port}"
     await _until_ready(view, address, workers)
-    out.print(f"\n  [bold]dashboard: {address}[/bold]      (Ctrl-C stops everything)\n")
+    out.print(f"\n  [bold]dashboard: {address}[/bold]      (Ctrl-C stops everything)")
+    out.print(f"  for `crisis` in another terminal: export CRISIS_BROKER__BOOTSTRAP={settings.broker.bootstrap} CRISIS_REDIS__URL={settings.redis.url}\n", soft_wrap=True)
     started = time.monotonic()
     pace = ReplayConfig(rate=rate or None)
     feed = asyncio.create_task(asyncio.to_thread(ingest_file, settings, posts, pace, stop=feeding))

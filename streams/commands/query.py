@@ -38,7 +38,10 @@ def list_queries(settings: Settings, as_json: bool) -> None:
         for q in queries:
             click.echo(msgspec.json.encode(q))
         return
-    table = Table("query", "label", "IASC cluster", "languages", "sentences", "version", "threshold")
+    table = Table()
+    table.add_column("query", min_width=max((len(q.id) for q in queries), default=0))  # what `show` and `remove` need, whole
+    for title in ("label", "IASC cluster", "languages", "sentences", "version", "threshold"):
+        table.add_column(title)
     for q in queries:
         table.add_row(
             q.id, escape(q.label), q.iasc, str(len(q.sentences)), str(len(q.texts())), q.version,

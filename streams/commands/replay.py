@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 import msgspec
@@ -29,14 +30,55 @@ from streams.ingest.lines import is_table
 from streams.replay import open_lines, replay_file
 from streams.runtime import build_matcher
 
+
+class OutFile(click.Path):
+    """A file to write, in a folder that is there: told at once, not when hours of work are to be written."""
+
+    name = "file"
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(super().convert(value, param, ctx))
+        if not path.parent.is_dir():
+            self.fail(f"there is no folder {str(path.parent)!r}", param, ctx)
+        return path
+
+
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
+OUT = OutFile()
 PACKS = click.option("--packs", type=click.Path(exists=True, file_okay=False, path_type=Path),
                      help="Folder of query packs (*.yaml) instead of the bundled ones.")  # fmt: skip
 AT_ONCE = 1000  # posts encoded in one call
 THRESHOLD_ROWS = 4000  # rows that thresholds for given vectors are derived from
 note = Console(stderr=True)
 _json = msgspec.json.Encoder().encode
+
+
+@contextlib.contextmanager
+def whole(path: Path | None) -> Iterator[BinaryIO | None]:
+    """To write a file that is there in full or, after an error, as it was before. A pipe or terminal is written to at once."""
+    if path is None:
+        yield None
+    elif path.exists() and not path.is_file():
+        with path.open("wb") as out:
+            yield out
+    else:
+        draft = path.with_name(f".{path.name}.part")
+        try:
+            with draft.open("wb") as out:
+                yield out
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def not_the_input(file: Path, *outs: Path | None) -> None:
+    """Raises ClickException if a file to write is the file that is read."""
+    for out in outs:
+        if out is not None and out.exists() and out.samefile(file):
+            raise click.ClickException(f"{out} is the file that is read: name another one to write")
 
 
 @contextlib.contextmanager
@@ -65,9 +107,10 @@ def replay(settings: Settings, file: Path, alerts: Path | None, clusters: Path |
 
     Posts need only `id` and `text`. The same file gives the same alerts, byte for byte.
     """
+    not_the_input(file, alerts, clusters, rejects)
     with contextlib.ExitStack() as stack:
+        outs = [stack.enter_context(whole(path)) for path in (alerts, clusters)]
         bar = stack.enter_context(progress(file, "replay"))
-        outs = [stack.enter_context(p.open("wb")) if p else None for p in (alerts, clusters)]
         done = replay_file(settings, file, file.stat().st_mtime, bar, *outs, packs)
     if rejects:
         rejects.write_bytes(b"".join(_json(r) + b"\n" for r in done.rejects))
@@ -108,6 +151,7 @@ def _post(path: Path, number: int, line: bytes) -> Post:
 @click.pass_obj
 def embed(settings: Settings, file: Path, out: Path) -> None:
     """Embed the posts of FILE."""
+    not_the_input(file, out)
     encoder = load_encoder(settings.encoder.ref)
     blocks = []
     with progress(file, "embed") as advance:
@@ -126,10 +170,11 @@ def embed(settings: Settings, file: Path, out: Path) -> None:
 @click.pass_obj
 def match(settings: Settings, file: Path, scores: Path, packs: Path | None) -> None:
     """Score every post of FILE against every query."""
+    not_the_input(file, scores)
     encoder = load_encoder(settings.encoder.ref)
     matcher = build_matcher(settings, load_queries(packs), encoder)
     ids = [q.id for q in matcher.queries]
-    with progress(file, "match") as advance, scores.open("wb") as out:
+    with whole(scores) as out, progress(file, "match") as advance:
         for posts in _posts(file):
             rows = matcher.scores(encoder.encode([p.text for p in posts]))
             for post, row in zip(posts, rows.tolist(), strict=True):
@@ -166,6 +211,7 @@ def _fitting(config: ClusterConfig, vectors: np.ndarray) -> ClusterConfig:
 @click.pass_obj
 def cluster(settings: Settings, file: Path, out: Path, vectors: Path | None) -> None:
     """Cluster the posts of FILE in order: the cluster shown at arrival, and the one it settled in."""
+    not_the_input(file, out)
     given = _read_vectors(vectors) if vectors else None
     encoder = None if vectors else load_encoder(settings.encoder.ref)
     version, dim = ("given", given.shape[1]) if encoder is None else (encoder.version, encoder.dim)

@@ -8,8 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
+from models.clusters.config import ClusterConfig
 from models.records import Alert, ClusterEvent
 from streams.outputs.printable import web_link
+
+BURST = ClusterConfig().burst_levels[0]  # deviations from which growth is told as a burst; the same in page.js
 
 
 class Filter(Struct, frozen=True, omit_defaults=True):
@@ -161,6 +164,8 @@ class Board:
         return list(listed.values())
 
     def growing(self, most: int) -> list[ClusterEvent]:
-        """Clusters of more than one post, the strongest burst first, then the biggest."""
+        """Clusters of more than one post, the strongest burst first, then the biggest. What is less than a burst is chance:
+        three posts in quiet hours would stand before a hundred.
+        """
         several = [c for c in self.clusters.values() if c.posts > 1]
-        return sorted(several, key=lambda c: (-c.burst, -c.posts, c.cluster_id))[:most]
+        return sorted(several, key=lambda c: (-c.burst if c.burst >= BURST else 0.0, -c.posts, c.cluster_id))[:most]

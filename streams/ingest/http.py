@@ -99,7 +99,7 @@ class PostServer:
         announced = request.headers.get("content-length", "")
         if announced.isdecimal() and int(announced) > self._config.body_bytes:
             raise _Refused(413, too_large)
-        if request.headers.get("content-encoding", "identity") != "identity":
+        if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise _Refused(415, "send the posts uncompressed")
         size = 0
         async for chunk in request.stream():
@@ -130,21 +130,35 @@ class PostServer:
 
 def _lines(body: bytes) -> list[bytes]:
     """The posts of a body, one line each. Raises _Refused if it holds none."""
+    body = body.removeprefix(b"\xef\xbb\xbf")
     start = body.lstrip()[:1]
     if start == b"[":
         try:
             elements = msgspec.json.decode(body, type=list[msgspec.Raw])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise _Refused(400, f"not a JSON array of posts: {error}") from error
-        # Line ends stand only between the tokens of an element: inside a JSON string they would be escaped.
-        lines = [bytes(e).replace(b"\n", b" ").replace(b"\r", b" ") for e in elements]
+        lines = [_on_one_line(bytes(e)) for e in elements]
     elif start in (b"{", b""):
-        lines = split_lines(body)
+        lines = [_on_one_line(body)] if _is_one_object(body) else split_lines(body)
     else:
         raise _Refused(400, "a body is NDJSON (one post per line) or a JSON array of posts")
     if not lines:
         raise _Refused(400, "no posts in the body")
     return lines
+
+
+def _on_one_line(element: bytes) -> bytes:
+    # Line ends stand only between the tokens of JSON: inside a string they would be escaped.
+    return element.strip().replace(b"\n", b" ").replace(b"\r", b" ")
+
+
+def _is_one_object(body: bytes) -> bool:
+    """One post over several lines, as people write JSON by hand; NDJSON has something after its first object."""
+    try:
+        msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def read_token(token_file: str | None) -> str:

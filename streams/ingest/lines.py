@@ -8,7 +8,7 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -113,19 +113,40 @@ def _rows(text: io.TextIOWrapper, name: str) -> Iterator[bytes]:
     if "text" not in places:
         wanted, found = " or ".join(COLUMNS["text"]), ", ".join(titles) or "none"
         raise ConfigError(f"{name}: no column named {wanted}; it has {found}")
-    rows = csv.reader(text, delimiter=delimiter)
-    number = 0
-    while True:
-        number += 1
-        try:
-            row = next(rows, None)
-        except csv.Error as error:
-            yield json.dumps(f"{name}, row {number}: {error}").encode()  # refused as not an object
-            continue
-        if row is None:
-            return
-        if row:
+    for number, row in enumerate(_cells(text, delimiter), 1):
+        if isinstance(row, csv.Error):
+            yield json.dumps(f"{name}, row {number}: {row}").encode()  # refused as not an object
+        elif row:
             yield _row_line(row, places, f"{name}/{number}")
+
+
+def _cells(text: Iterable[str], delimiter: str) -> Iterator[list[str] | csv.Error]:
+    """The cells of each row. A quote that is opened and never closed quotes nothing: else one stray quote would make one
+    post of all the rows after it.
+    """
+    taken: list[str] = []  # lines of the row that is being read
+    ended = False
+
+    def lines() -> Iterator[str]:
+        nonlocal ended
+        for line in text:
+            taken.append(line)
+            yield line
+        ended = True
+
+    rows = csv.reader(lines(), delimiter=delimiter)
+    while True:
+        try:
+            row: list[str] | csv.Error | None = next(rows, None)
+        except csv.Error as error:
+            row = error
+        if (ended or isinstance(row, csv.Error)) and len(taken) > 1 and sum(line.count('"') for line in taken) % 2:
+            yield from csv.reader(taken, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+        elif row is None:
+            return
+        else:
+            yield row
+        taken.clear()
 
 
 def _row_line(row: list[str], places: dict[str, int], default_id: str) -> bytes:

@@ -9,6 +9,8 @@ import httpx
 import psutil
 import pytest
 
+from streams.commands.demo import _settings, environment
+
 pytestmark = pytest.mark.timeout(180)
 
 
@@ -20,6 +22,7 @@ def test_the_demo_plays_to_its_end_and_leaves_nothing_running(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"dashboard: http://127\.0\.0\.1:\d+", done.stdout)
+    assert re.search(r"export CRISIS_BROKER__BOOTSTRAP=127\.0\.0\.1:\d+ CRISIS_REDIS__URL=redis://\S+\n", done.stdout)
     last = re.findall(r"posts +([\d,]+) +matches +([\d,]+) +alerts +([\d,]+) +clusters +([\d,]+)", done.stdout)[-1]
     posts, matches, alerts, clusters = (int(n.replace(",", "")) for n in last)
     assert posts > 400
@@ -28,6 +31,14 @@ def test_the_demo_plays_to_its_end_and_leaves_nothing_running(tmp_path):
     assert clusters > 3
     assert "nothing is left running" in done.stdout
     assert not [p for p in psutil.process_iter(["environ"]) if str(tmp_path) in str(p.info["environ"])]
+
+
+def test_the_demo_uses_its_own_broker_whatever_the_settings_file_says_of_another(tmp_path):
+    config = tmp_path / "ours.toml"
+    config.write_text('[broker]\nbootstrap = "kafka.example:9093"\nsecurity = "SASL_SSL"\nusername = "me"\n[topics]\nprefix = "ours-"\n')
+    settings = _settings(str(config), "redis://127.0.0.1:1/0", 9, 8)
+    assert (settings.broker.bootstrap, settings.broker.security, settings.topics.prefix) == ("127.0.0.1:9", "PLAINTEXT", "ours-")
+    assert environment(settings)["CRISIS_BROKER__SECURITY"] == "PLAINTEXT"
 
 
 def test_ctrl_c_stops_the_demo_cleanly_while_it_serves_its_dashboard(tmp_path):

@@ -80,6 +80,19 @@ def test_rows_without_an_id_get_one_and_rows_without_a_text_stay_to_be_refused()
     assert refused.value.reason == "empty_text"
 
 
+@pytest.mark.parametrize("rows, stray", [(100, 50), (3, 3), (20, 1)])
+def test_a_quote_that_is_never_closed_swallows_no_row(rows, stray):
+    table = "id,text\n" + "".join(f'{n},{chr(34) * (n == stray)}water {n}\n' for n in range(1, rows + 1))
+    posts = [json.loads(line) for line in read_table(io.BytesIO(table.encode()), "a.csv")]
+    assert [post["id"] for post in posts] == [str(n) for n in range(1, rows + 1)]
+
+
+def test_a_quoted_text_of_several_lines_is_one_row_also_at_the_end():
+    table = b'id,text\n1,"water\nat the bridge"\n2,5" pipes\n3,"food\n""now"""\n'
+    posts = [json.loads(line) for line in read_table(io.BytesIO(table), "a.csv")]
+    assert [post["text"] for post in posts] == ["water\nat the bridge", '5" pipes', 'food\n"now"']
+
+
 def test_undecodable_bytes_of_a_table_stay_to_be_refused_as_such():
     (line,) = read_table(io.BytesIO(b"id,text\n1,caf\xe9\n"), "a.csv")
     with pytest.raises(Rejected) as refused:

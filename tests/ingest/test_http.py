@@ -46,6 +46,14 @@ async def test_a_json_array_may_be_pretty_printed_and_keeps_every_byte_of_its_po
     assert sorted(raw.lines()) == [b'{"id": "1",  "text": "a\\nb", "id": "2"}', '{"id": 3, "text": "水"}'.encode()]
 
 
+@pytest.mark.parametrize("body", [b'{\n "id": "1",\n "text": "a"\n}\n', b'\xef\xbb\xbf{"id": "1", "text": "a"}'])
+async def test_one_post_may_stand_on_several_lines_or_behind_a_byte_order_mark(raw, body):
+    async with serving(raw) as (client, _, _):
+        answer = await client.post("/posts", content=body, headers={"Content-Encoding": "Identity"})
+    assert (answer.status_code, answer.json()) == (202, {"posts": 1})
+    assert [json.loads(line) for line in raw.lines()] == [{"id": "1", "text": "a"}]
+
+
 async def test_bad_posts_are_taken_so_that_they_are_counted_as_rejects(raw):
     async with serving(raw) as (client, _, _):
         assert (await client.post("/posts", content=b'{"id": 1\n{"text": 5}\n')).json() == {"posts": 2}

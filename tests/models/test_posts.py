@@ -132,6 +132,8 @@ def test_brackets_inside_a_text_are_not_nesting():
         (1_769_932_800_250, 1_769_932_800.25),
         ("1769932800250", 1_769_932_800.25),
         (1_769_932_800_250_000, 1_769_932_800.25),
+        ("Sun Feb 01 08:00:00 +0000 2026", 1_769_932_800.0),  # Twitter's
+        ("Sun, 01 Feb 2026 09:00:00 +0100", 1_769_932_800.0),  # RFC 2822
         (None, SEEN_AT),
         (SEEN_AT + 80_000, SEEN_AT + 80_000),  # a clock that goes ahead
     ],
@@ -142,7 +144,7 @@ def test_times_are_read_in_every_usual_form(created_at, epoch_s):
 
 @pytest.mark.parametrize(
     "created_at",
-    ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "yesterday", "2026-02-30T00:00:00Z",
+    ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "yesterday", "20/11/2026", "Sun", "2026-02-30T00:00:00Z",
      253_402_300_799, 0, -5, 10**400, "NaN", "inf", SEEN_AT + 90_000, "1989-12-31T23:59:59Z", 1e300],
 )  # fmt: skip
 def test_times_that_cannot_be_are_refused(created_at):

@@ -37,6 +37,13 @@ def test_a_new_query_has_its_category_as_label_unless_one_is_given(settings):
     assert (rafts.label, rafts.iasc, rafts.hxl) == ("Rafts!", "Logistics", "#need")
 
 
+def test_a_listed_query_has_its_whole_id_in_a_pipe_too(settings):
+    long = "need.baby_and_hygiene_supplies_for_the_school"
+    added(settings, long, "We need diapers")
+    done = CliRunner().invoke(query, ["list"], obj=settings, catch_exceptions=False)
+    assert long in done.output and WATER.id in done.output
+
+
 def test_sentences_are_added_to_a_query_that_exists_and_nothing_else_changes(settings):
     changed = added(settings, "need.water", "Thirst here", "--lang", "en")
     assert changed.sentences == WATER.sentences | {"en": [*WATER.sentences["en"], "Thirst here"]}

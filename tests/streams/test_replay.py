@@ -53,6 +53,24 @@ def test_every_line_of_the_demo_is_accounted_for():
     assert done.totals.counts["rejected"] == len(done.rejects)
 
 
+@pytest.mark.parametrize("command", [("replay", "--alerts"), ("replay", "--rejects"), ("match", "--scores"), ("embed", "--out"), ("cluster", "--out")])
+def test_the_file_that_is_read_is_never_written_and_the_folder_of_the_other_must_be_there(posts, tmp_path, command):
+    before = posts.read_bytes()
+    for out, told in ((posts, "is the file that is read"), (tmp_path / "none" / "x", "there is no folder")):
+        done = CliRunner().invoke(crisis, [command[0], str(posts), command[1], str(out)])
+        assert done.exit_code and told in done.output and done.exception.__class__ is SystemExit
+    assert posts.read_bytes() == before
+
+
+def test_a_run_that_fails_leaves_the_scores_of_before(posts, tmp_path):
+    scores = tmp_path / "scores.jsonl"
+    scores.write_text("of before")
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(posts.read_bytes() + b"no post\n")
+    assert CliRunner().invoke(crisis, ["match", str(bad), "--scores", str(scores)]).exit_code
+    assert scores.read_text() == "of before" and sorted(p.name for p in tmp_path.iterdir()) == ["bad.jsonl", "posts.jsonl", "scores.jsonl"]
+
+
 def test_frames_keep_every_line_whatever_the_line_ends():
     lines = [b"a\n", b"\n", b"b\r\n", b"c"]
     assert list(read_frames(iter(lines), 2)) == [b"a\nb", b"c"]

@@ -238,12 +238,13 @@ function figuresAndSides() {
 }
 
 let drawn = "";
+const rush = (c) => (c.burst >= 3 ? c.burst : 0); // board.BURST: less is chance, then the biggest come first
 function drawClusters(labels = new Map(state.categories.map((c) => [c.category, c.label]))) {
   const query = wanted.category && wanted.kind ? `${wanted.kind}.${wanted.category}` : "";
   const fits = (c) => (!wanted.lang || wanted.lang in (c.languages ?? {})) && (!wanted.source || wanted.source in (c.sources ?? {}))
     && (!(wanted.kind || wanted.category) || Object.keys(c.categories ?? {}).some((q) => q === query || (!query && (q.startsWith(`${wanted.kind}.`) || q.endsWith(`.${wanted.category}`)))));
   const shown = [...clusters.values()].filter((c) => c.posts > 1 && fits(c))
-    .sort((a, b) => (b.cluster_id === wanted.cluster) - (a.cluster_id === wanted.cluster) || b.burst - a.burst || b.posts - a.posts).slice(0, 12);
+    .sort((a, b) => (b.cluster_id === wanted.cluster) - (a.cluster_id === wanted.cluster) || rush(b) - rush(a) || b.posts - a.posts).slice(0, 12);
   const key = JSON.stringify([shown.map((c) => [c.cluster_id, c.version]), wanted.cluster, labels.size]);
   $("no-clusters").hidden = shown.length > 0;
   if (key === drawn || $("clusters").contains(document.activeElement)) return;
