@@ -65,6 +65,7 @@ def whole(path: Path | None) -> Iterator[BinaryIO | None]:
         with path.open("wb") as out:
             yield out
     else:
+        path = path.resolve()  # through a link, not in its place
         draft = path.with_name(f".{path.name}.part")
         try:
             with draft.open("wb") as out:
@@ -74,11 +75,14 @@ def whole(path: Path | None) -> Iterator[BinaryIO | None]:
             draft.unlink(missing_ok=True)
 
 
-def not_the_input(file: Path, *outs: Path | None) -> None:
-    """Raises ClickException if a file to write is the file that is read."""
-    for out in outs:
-        if out is not None and out.exists() and out.samefile(file):
+def not_the_input(file: Path | None, *outs: Path | None) -> None:
+    """Raises ClickException if a file to write is the file that is read, or is named twice."""
+    named = [out.resolve() for out in outs if out is not None and (out.is_file() or not out.exists())]
+    for out in named:
+        if file is not None and out == file.resolve():
             raise click.ClickException(f"{out} is the file that is read: name another one to write")
+        if named.count(out) > 1:
+            raise click.ClickException(f"{out} is named twice: what is written first would be lost")
 
 
 @contextlib.contextmanager
@@ -212,6 +216,7 @@ def _fitting(config: ClusterConfig, vectors: np.ndarray) -> ClusterConfig:
 def cluster(settings: Settings, file: Path, out: Path, vectors: Path | None) -> None:
     """Cluster the posts of FILE in order: the cluster shown at arrival, and the one it settled in."""
     not_the_input(file, out)
+    not_the_input(vectors, out)
     given = _read_vectors(vectors) if vectors else None
     encoder = None if vectors else load_encoder(settings.encoder.ref)
     version, dim = ("given", given.shape[1]) if encoder is None else (encoder.version, encoder.dim)

@@ -5,7 +5,7 @@
 | / | the page; its query string is the filter |
 | /api/state | State: the numbers, the categories, growing clusters |
 | /api/alerts?kind&category&level&lang&source&cluster&q&n&before | AlertPage, newest first |
-| /api/clusters?n | [ClusterEvent], strongest burst first |
+| /api/clusters?n | [ClusterEvent], strongest burst first, then the biggest |
 | /api/search?text&k&lang&last_s | HitPage: posts by meaning |
 | /events?(filter)&since | server-sent events, see feed.py |
 | /healthz | 200 while Redis answers and is followed |

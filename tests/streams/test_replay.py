@@ -62,6 +62,22 @@ def test_the_file_that_is_read_is_never_written_and_the_folder_of_the_other_must
     assert posts.read_bytes() == before
 
 
+def test_neither_the_vectors_that_are_read_nor_one_name_for_two_results_is_written(posts, tmp_path):
+    vectors = tmp_path / "v.npy"
+    np.save(vectors, np.eye(5, dtype=np.float32))
+    before = vectors.read_bytes()
+    done = CliRunner().invoke(crisis, ["cluster", str(posts), "--vectors", str(vectors), "--out", str(vectors)])
+    assert done.exit_code and "is the file that is read" in done.output and vectors.read_bytes() == before
+    done = CliRunner().invoke(crisis, ["replay", str(posts), "--alerts", str(tmp_path / "x"), "--clusters", str(tmp_path / "x")])
+    assert done.exit_code and "is named twice" in done.output and not (tmp_path / "x").exists()
+
+
+def test_a_result_is_written_through_a_link(posts, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "scores.jsonl")
+    crisis_run("match", posts, "--scores", tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and len((tmp_path / "scores.jsonl").read_text().splitlines()) == 5
+
+
 def test_a_run_that_fails_leaves_the_scores_of_before(posts, tmp_path):
     scores = tmp_path / "scores.jsonl"
     scores.write_text("of before")
