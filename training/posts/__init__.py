@@ -1,0 +1,139 @@
+"""Posts to learn from: invented streams in many languages, and labels of real posts that were read. See README.md."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from training.data import DataError, read_lines
+
+HERE = Path(__file__).parent
+NEAR = (
+    "met", "negated", "past", "news", "hypothetical", "figurative", "opinion", "thanks", "prayer", "refused",
+    "scam_talk", "advert", "chatter", "warning", "evacuation_order", "damage",
+)  # fmt: skip
+# where a set that was read keeps its posts under CRISIS_DATA
+FILES = {
+    "crisislex-t26": "stream-crisis-t26/stream.jsonl.gz",
+    "crisislex-t6": "crisislex-t6/tweets.jsonl.gz",
+    "crisisnlp-crowdflower": "crisisnlp-crowdflower/tweets.jsonl.gz",
+    "crisisnlp-volunteers": "crisisnlp-volunteers/tweets.jsonl.gz",
+    "disaster-messages-multilingual": "disaster-messages-multilingual/messages.jsonl.gz",
+    "humaid": "humaid/tweets.jsonl.gz",
+    "idrisi-lmr-ar": "idrisi-lmr-ar/tweets.jsonl.gz",
+    "need-offer-nepal-italy": "need-offer-nepal-italy/tweets.jsonl.gz",
+    "trecis-stream": "trecis-stream/stream.jsonl.gz",
+}
+
+
+class LabelledPost(Struct, frozen=True):
+    """A post and what it is."""
+
+    text: str
+    lang: str
+    event: str
+    gold: str  # query id, or "none"
+    second: str | None
+    near: str | None  # of NEAR, where gold is "none"
+    urgency: str | None  # "urgent" | "soon" | "routine"
+    origin: str  # "written", or the set it was read in
+    use: str  # written: "stream", "needs and offers" or "near misses"; read: "read"
+    weight: float = 1.0  # posts of its stream that it stands for
+    sure: bool = True
+    judges: bool = False  # gold: no weight may be fitted on it; it may set the scale of probabilities
+
+    @property
+    def label(self) -> str:
+        """The class a head learns: a query id, or the kind of post that is none."""
+        return self.gold if self.gold != "none" else self.near or "chatter"
+
+
+class _Written(Struct):
+    event: str
+    at: int
+    author: str
+    text: str
+    lang: str
+    gold: str
+    use: str
+    second: str | None = None
+    near: str | None = None
+    urgency: str | None = None
+    places: list[str] = []
+
+
+def written_posts(folder: Path = HERE / "written") -> list[LabelledPost]:
+    """Every invented post, by event and in its order. Raises DataError naming the line at fault."""
+    posts = []
+    for path in sorted(folder.glob("*.jsonl")):
+        for number, line in enumerate(path.read_bytes().splitlines(), 1):
+            try:
+                row = msgspec.json.decode(line, type=_Written)
+            except msgspec.MsgspecError as error:
+                raise DataError(f"{path}, line {number}: {error}") from None
+            posts.append(
+                LabelledPost(
+                    row.text,
+                    row.lang,
+                    row.event,
+                    row.gold,
+                    row.second,
+                    row.near,
+                    row.urgency,
+                    "written",
+                    row.use,
+                    judges=path.name.startswith("gold-"),
+                )  # fmt: skip
+            )
+    return posts
+
+
+def read_posts(root: Path, reading: int = 1) -> list[LabelledPost]:
+    """The real posts that were read, with texts from CRISIS_DATA. Raises DataError for a post that is not there."""
+    with open(HERE / "read.tsv", newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file, delimiter="\t") if int(row["reading"]) == reading]
+    texts = {name: _texts(root, name, {row["id"] for row in rows if row["set"] == name}) for name in FILES}
+    posts = []
+    for row in rows:
+        if row["id"] not in texts[row["set"]]:
+            raise DataError(f"{row['set']} has no post {row['id']}, which training/posts/read.tsv labels")
+        text, lang = texts[row["set"]][row["id"]]
+        posts.append(
+            LabelledPost(
+                text,
+                lang,
+                row["event"],
+                row["gold"],
+                row["second"] or None,
+                row["near"] or None,
+                row["urgency"] or None,
+                row["set"],
+                "read",
+                float(row["weight"]),
+                row["sure"] == "1",
+                row["use"] == "gold",
+            )  # fmt: skip
+        )
+    return posts
+
+
+def _texts(root: Path, name: str, wanted: set[str]) -> dict[str, tuple[str, str]]:
+    found: dict[str, tuple[str, str]] = {}
+    for line in read_lines(root / FILES[name]):
+        row: dict[str, Any] = msgspec.json.decode(line)
+        if str(row["id"]) in wanted:
+            found.setdefault(str(row["id"]), (row["text"], row.get("lang", "und")))
+    return found
+
+
+def classes(posts: Sequence[LabelledPost], query_ids: Sequence[str]) -> list[str]:
+    """The classes of a head: every query, then every kind of post that is none, in NEAR's order, "ordinary" last."""
+    unknown = {post.label for post in posts} - set(query_ids) - set(NEAR)
+    if unknown:
+        raise DataError(f"labels that are neither a query nor a kind of post: {', '.join(sorted(unknown))}")
+    return [*query_ids, *NEAR, "ordinary"]
