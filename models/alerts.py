@@ -1,4 +1,7 @@
-"""Alerts from matches. Ids are hashes and times come from the post, so the same match always makes the same alert."""
+"""Alerts from matches, one a post.
+
+Ids are hashes and times come from the post, so the same match always makes the same alert.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from hashlib import blake2b
 import msgspec
 
 from models.queries import Query
-from models.records import Alert, AlertPost, Deletion, Evidence, Match, Post
+from models.records import Alert, AlertPost, Deletion, Evidence, Match, Post, Reading
 
 
 def alert_id(post_id: str, query_id: str, query_version: str) -> str:
@@ -22,35 +25,70 @@ def rfc3339(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def make_alert(post: Post, match: Match, query: Query, encoder_version: str) -> Alert:
-    """The alert of one match."""
+def make_alert(post: Post, match: Match, query: Query, encoder_version: str, also: Iterable[Match] = ()) -> Alert:
+    """The alert of a post's first reading. also: its other readings, shown beside it."""
     return Alert(
-        alert_id=alert_id(post.id, match.query_id, match.query_version), revision=int(post.seen_at * 1000),
-        status="active", level=match.level, kind=query.kind, query_id=query.id, query_version=match.query_version,
-        category=query.category, label=query.label, iasc=query.iasc, hxl=query.hxl,
+        alert_id=alert_id(post.id, match.query_id, match.query_version),
+        revision=int(post.seen_at * 1000),
+        status="active",
+        level=match.level,
+        kind=query.kind,
+        query_id=query.id,
+        query_version=match.query_version,
+        category=query.category,
+        label=query.label,
+        iasc=query.iasc,
+        hxl=query.hxl,
         post=AlertPost(
-            id=post.id, text=post.text, lang=post.lang, created_at=rfc3339(post.created_at), source=post.source,
-            url=post.url, geo=post.geo,
+            id=post.id,
+            text=post.text,
+            lang=post.lang,
+            created_at=rfc3339(post.created_at),
+            source=post.source,
+            url=post.url,
+            geo=post.geo,
         ),
-        score=match.score, threshold=match.threshold, probability=match.probability, encoder_version=encoder_version,
-        evidence=Evidence(match.nearest, match.nearest_lang, match.nearest_cosine), seen_at=rfc3339(post.seen_at),
-    )  # fmt: skip
+        score=match.score,
+        threshold=match.threshold,
+        probability=match.probability,
+        urgent=match.urgent,
+        also=[Reading(other.query_id, other.level, other.probability) for other in also],
+        encoder_version=encoder_version,
+        evidence=Evidence(
+            match.nearest,
+            match.nearest_lang,
+            match.nearest_cosine,
+            match.nearest_told,
+            match.nearest_told_lang,
+            match.terms,
+        ),
+        seen_at=rfc3339(post.seen_at),
+    )
 
 
 def make_alerts(
     posts: Iterable[Post], matches: Iterable[Match], queries: Mapping[str, Query], encoder_version: str
 ) -> list[Alert]:
-    """The alerts of a frame, in the order of its matches."""
+    """One alert for each post that has a match, in their order: its first reading, the others beside it."""
     by_id = {post.id: post for post in posts}  # of two states of one post in a frame the later one counts
-    return [make_alert(by_id[m.post_id], m, queries[m.query_id], encoder_version) for m in matches]
+    readings: dict[str, list[Match]] = {}
+    for match in matches:
+        readings.setdefault(match.post_id, []).append(match)
+    return [
+        make_alert(by_id[post_id], first, queries[first.query_id], encoder_version, others)
+        for post_id, (first, *others) in readings.items()
+    ]
 
 
 def withdraw(alert: Alert, cause: Deletion | Post) -> Alert:
     """The same alert, withdrawn because its post was deleted, or edited so that it no longer matches."""
     return msgspec.structs.replace(
-        alert, status="withdrawn", revision=max(int(cause.seen_at * 1000), alert.revision + 1),
-        seen_at=rfc3339(cause.seen_at), withdrawn_because="deleted" if isinstance(cause, Deletion) else "edited",
-    )  # fmt: skip
+        alert,
+        status="withdrawn",
+        revision=max(int(cause.seen_at * 1000), alert.revision + 1),
+        seen_at=rfc3339(cause.seen_at),
+        withdrawn_because="deleted" if isinstance(cause, Deletion) else "edited",
+    )
 
 
 def place_in_cluster(alert: Alert, cluster_id: str) -> Alert:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from models.errors import BundleError
 from models.queries import Query
+from models.reading import Head
 
 # For an encoder nobody calibrated: about what the bundled one needs (see Fallback).
 UNMEASURED_ALERT, UNMEASURED_SUGGESTION = 6.0, 3.5
@@ -31,7 +32,9 @@ class QueryCalibration(Struct, frozen=True, omit_defaults=True):
     posts: int  # labelled or background posts measured on
     reached: float  # precision or rate measured at `alert` on posts that did not set it
     curve: list[tuple[float, float]] = []  # (score, precision at and near it), rising in both
-    direction: list[float] = []  # w and b, fitted on labelled posts and near misses too; empty = the query's sentences alone
+    direction: list[
+        float
+    ] = []  # w and b, fitted on labelled posts and near misses too; empty = the query's sentences alone
 
 
 class Fallback(Struct, frozen=True):
@@ -55,6 +58,7 @@ class Calibration(Struct, frozen=True):
     queries: dict[str, QueryCalibration]
     fallback: Fallback
     contrast: float = 0.75  # the setting all of it was measured with (MatchConfig.contrast)
+    head: Head | None = None  # what `training.head` learnt of posts; None = directions and thresholds alone
 
     def thresholds(self, query: Query) -> tuple[float, float] | None:
         """(alert, suggestion) if this very version of the query was calibrated."""
@@ -74,12 +78,17 @@ class Calibration(Struct, frozen=True):
         at, precision = zip(*known.curve, strict=True)
         return round(float(np.interp(score, at, precision)), 3)
 
+    def curve(self, query: Query) -> list[tuple[float, float]]:
+        """(score, precision) measured for this very version of the query, rising in both; empty where none was."""
+        known = self._known(query)
+        return known.curve if known else []
+
     def _known(self, query: Query) -> QueryCalibration | None:
         known = self.queries.get(query.id)
         return known if known and known.query_version == query.version else None
 
 
-def fallback_thresholds(background_scores: Sequence[float], calibration: Calibration | None) -> tuple[float, float]:
+def fallback_thresholds(background_scores: np.ndarray, calibration: Calibration | None) -> tuple[float, float]:
     """(alert, suggestion) for a query nobody calibrated: so many standard deviations above its background scores."""
     alert, suggestion = UNMEASURED_ALERT, UNMEASURED_SUGGESTION
     if calibration:
@@ -98,7 +107,9 @@ def material_hash(background: Sequence[str], contrast: Sequence[Query]) -> str:
 
 
 def read_calibration(path: Path, encoder_version: str) -> Calibration | None:
-    """The calibration stored beside a bundle; None if there is none. Raises BundleError if it is for another encoder."""
+    """The calibration stored beside a bundle; None if there is none. Raises BundleError if it is for
+    another encoder.
+    """
     if not path.is_file():
         return None
     try:

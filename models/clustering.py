@@ -7,10 +7,11 @@ The method was chosen by measurement against offline average linkage, HDBSCAN, f
 English event streams; what it reaches with the bundled encoder is in training/results/clusters-*.json.
 
 A cluster is never split. Tried at every full merge, on clusters of 20 remembered posts or more: two-means over 64 of
-them, split where both parts held a fifth and their average similarity lay below t_merge twice running. That cost .004 B³ F1
-on the tweets and .016 on the 26 crises (23 and 36 splits; precision, .93 and .95 without, did not rise) and a third of the
-time; asked for .05 below t_merge, nothing was ever split. Posts that differ do not meet in the first place, and two
-parts of one story are often less alike than two clusters may be; what was lumped together by drift ends with its TTL.
+them, split where both parts held a fifth and their average similarity lay below t_merge twice running. That cost .004
+B³ F1 on the tweets and .016 on the 26 crises (23 and 36 splits; precision, .93 and .95 without, did not rise) and a
+third of the time; asked for .05 below t_merge, nothing was ever split. Posts that differ do not meet in the first
+place, and two parts of one story are often less alike than two clusters may be; what was lumped together by drift ends
+with its TTL.
 
 What holds whatever the input: results do not depend on how posts are cut into frames (models/clusters/kernel.py says
 why), a frame is applied once, no id is given twice among the last `remember_ids`, memory is bounded, and a restored
@@ -24,15 +25,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import numpy as np
 
-from models.clusters.book import Book, Due
 from models.clusters.cluster import Cluster
 from models.clusters.config import ClusterConfig
-from models.clusters.news import NewsDesk
-from models.clusters.state import Counters, read, write
-from models.errors import ConfigError, EncoderError, VersionMismatch
-from models.pieces import end_of, still_due
+from models.clusters.events import EventMaker
+from models.clusters.live import Counters, Due, LiveClusters
+from models.clusters.state import Changes, Progress, Saver, everything, read
+from models.cutting import end_of, still_due
+from models.errors import ConfigError, CrisisError, EncoderError, VersionMismatch
 from models.records import ClusterEvent, Deletion, MatchedFrame, Origin, Post
 
 __all__ = ["ClusterConfig", "Clusterer"]
@@ -45,28 +47,29 @@ class Clusterer:
 
     def __init__(self, config: ClusterConfig, dim: int, encoder_version: str) -> None:
         self.encoder_version = encoder_version
-        self.book = Book(config, dim)
-        self.desk = NewsDesk(self.book, encoder_version)
+        self.live_clusters = LiveClusters(config, dim)
+        self.events = EventMaker(self.live_clusters, encoder_version)
         self.applied: dict[int, Origin] = {}  # raw partition → the end of what was applied of it
         self.merge = Due()  # the last full merge
         self.quick = Due()  # the last of either kind
+        self._saver = Saver()
 
     @property
     def config(self) -> ClusterConfig:
-        return self.book.config
+        return self.live_clusters.config
 
     @property
     def dim(self) -> int:
-        return self.book.lexicon.dim
+        return self.live_clusters.lexicon.dim
 
     @property
     def clock(self) -> float:
         """Stream time, epoch seconds; −inf before the first post."""
-        return self.book.clock
+        return self.live_clusters.clock
 
     @property
     def counters(self) -> Counters:
-        return self.book.counters
+        return self.live_clusters.counters
 
     # -- applying frames
 
@@ -88,7 +91,7 @@ class Clusterer:
             queries[match.post_id] = (*queries.get(match.post_id, ()), match.query_id)
         events = self._posts(frame.posts, vectors, queries)
         for repeat in frame.repeats:
-            self.book.repeat(repeat)
+            self.live_clusters.repeat(repeat)
         for deletion in frame.deletions:
             events += self._delete(deletion)
         self.applied[end.partition] = end
@@ -100,23 +103,23 @@ class Clusterer:
         `add` does this when it is due; call it at the end of a replay, when no next post will. Without `merge` only
         clusters nearer than t_attach are joined, none expires, and bursts that ended are not looked for.
         """
-        book, desk = self.book, self.desk
-        ended = [c for c in book.expire() if c.version] if merge else []
-        gone = [c for c in book.merge(merge) if c.version]
-        events = [desk.expired(c) for c in ended]
-        events += desk.changed(sorted(book.changed), {book.memory.find(c.id) for c in gone})
-        events += desk.calmed() if merge else []
-        events += [desk.merged(c, book.memory.find(c.id)) for c in gone]
-        book.changed.clear()
+        live, maker = self.live_clusters, self.events
+        ended = [c for c in live.expire() if c.version] if merge else []
+        gone = [c for c in live.merge(merge) if c.version]
+        events = [maker.expired(c) for c in ended]
+        events += maker.changed(sorted(live.changed), {live.memory.find(c.id) for c in gone})
+        events += maker.calmed() if merge else []
+        events += [maker.merged(c, live.memory.find(c.id)) for c in gone]
+        live.changed.clear()
         for due in (self.merge, self.quick) if merge else (self.quick,):
-            due.at, due.posts = book.clock, 0
-        if len(book.clusters) > 64 + 1.25 * len(book.slots):
-            book.compact()
+            due.at, due.posts = live.clock, 0
+        if len(live.clusters) > 64 + 1.25 * len(live.slots):
+            live.compact()
         return events
 
     def _merge_due(self) -> bool:
         config, posts = self.config, self.merge.posts
-        late = self.book.clock - self.merge.at >= config.merge_every_s and posts >= config.merge_least_posts
+        late = self.live_clusters.clock - self.merge.at >= config.merge_every_s and posts >= config.merge_least_posts
         return late or posts >= config.merge_every_posts
 
     def _vectors(self, frame: MatchedFrame) -> np.ndarray:
@@ -141,13 +144,15 @@ class Clusterer:
         self, posts: Sequence[Post], vectors: np.ndarray, queries: Mapping[str, tuple[str, ...]]
     ) -> list[ClusterEvent]:
         """Place posts as if one by one: a block ends where a merge is due or an edited post must leave first."""
-        book, config, events = self.book, self.config, []
-        start, ahead, inside = 0, book.clock, set()
+        live, config = self.live_clusters, self.config
+        events: list[ClusterEvent] = []
+        start, ahead = 0, live.clock
+        inside: set[str] = set()
 
         def place(end: int) -> None:
             nonlocal start
             if end > start:
-                book.place(posts[start:end], vectors[start:end], queries)
+                live.place(posts[start:end], vectors[start:end], queries)
                 self.merge.posts += end - start
                 self.quick.posts += end - start
             start = end
@@ -155,16 +160,16 @@ class Clusterer:
 
         for i, post in enumerate(posts):
             ahead = max(ahead, min(post.created_at, post.seen_at))
-            if book.started == -math.inf:
-                book.started = self.merge.at = self.quick.at = ahead
+            if live.started == -math.inf:
+                live.started = self.merge.at = self.quick.at = ahead
             if ahead - self.quick.at >= config.settle_every_s:
                 place(i)
-                book.clock = ahead
+                live.clock = ahead
                 events += self.settle(self._merge_due())
-            if post.id in inside or post.id in book.memory.placed or post.id in book.memory.repeats:
+            if post.id in inside or post.id in live.memory.placed or post.id in live.memory.repeats:
                 place(i)
-                book.clock = ahead
-                book.unrepeat(post.id)
+                live.clock = ahead
+                live.unrepeat(post.id)
                 events += self._leave([post.id])
             inside.add(post.id)
             waiting = i + 1 - start
@@ -180,9 +185,11 @@ class Clusterer:
 
     def _delete(self, deletion: Deletion) -> list[ClusterEvent]:
         self.counters.deletions += 1
-        named = self.book.memory.named_by(deletion.id)
-        repeats = sum([self.book.unrepeat(i) for i in named])
-        placed = [i for i in dict.fromkeys(named) if i in self.book.memory.placed]  # sent twice: its own repeat too
+        named = self.live_clusters.memory.named_by(deletion.id)
+        repeats = sum([self.live_clusters.unrepeat(i) for i in named])
+        placed = [
+            i for i in dict.fromkeys(named) if i in self.live_clusters.memory.placed
+        ]  # sent twice: its own repeat too
         self.counters.unplaced += not repeats and not placed
         return self._leave(placed)
 
@@ -190,7 +197,7 @@ class Clusterer:
         """Take posts out; then, not in between, say what became of their clusters: no event shows any of them."""
         ended: list[Cluster] = []
         shown: dict[str, Cluster] = {}
-        for left in map(self.book.leave, post_ids):
+        for left in map(self.live_clusters.leave, post_ids):
             if left is not None:
                 cluster, lives, was_example = left
                 if not lives:
@@ -198,47 +205,47 @@ class Clusterer:
                     ended.append(cluster)
                 elif was_example:
                     shown[cluster.id] = cluster
-        expired = [self.desk.expired(c) for c in ended if c.version]
-        return expired + [event for c in shown.values() for event in self.desk.redacted(c)]
+        expired = [self.events.expired(c) for c in ended if c.version]
+        return expired + [event for c in shown.values() for event in self.events.redacted(c)]
 
     # -- asking
 
     def find(self, cluster_id: str) -> str:
         """The id under which a cluster lives now, or last lived: follows merges."""
-        return self.book.memory.find(cluster_id)
+        return self.live_clusters.memory.find(cluster_id)
 
     def cluster_of(self, post_id: str) -> str | None:
         """Where a post, or the original of a repeat, is now; None if it was never placed, deleted or forgotten."""
-        return self.book.memory.cluster_of(post_id)
+        return self.live_clusters.memory.cluster_of(post_id)
 
     def arrival_of(self, post_id: str) -> str | None:
         """Where a post was put when it came. About a third are fresh single posts: prefer `cluster_of` later."""
-        return self.book.memory.placed.get(post_id)
+        return self.live_clusters.memory.placed.get(post_id)
 
     def announced_cluster_of(self, post_id: str) -> str | None:
         """Where a post is now, if that cluster lives and an event has told of it; ids that were never told change."""
-        slot = self.book.slot_of(post_id)
-        cluster = None if slot is None else self.book.clusters[slot]
+        slot = self.live_clusters.slot_of(post_id)
+        cluster = None if slot is None else self.live_clusters.clusters[slot]
         return cluster.id if cluster is not None and cluster.version else None
 
     @property
     def size(self) -> int:
         """Live clusters, single posts included."""
-        return len(self.book.slots)
+        return len(self.live_clusters.slots)
 
     def assignments(self) -> dict[str, str]:
         """Post id → settled cluster id, for every post remembered, oldest first."""
-        memory = self.book.memory
+        memory = self.live_clusters.memory
         return {post: memory.find(cluster) for post, cluster in memory.placed.items()}
 
     def live(self) -> list[Cluster]:
         """The live clusters, oldest first. Read only."""
-        return [c for c in self.book.clusters if c is not None]
+        return self.live_clusters.living()
 
     def means(self) -> tuple[list[Cluster], np.ndarray]:
         """The live clusters and their mean rows (k, width) float32, words included, not scaled to unit length."""
-        kernel, live = self.book.kernel, self.live()
-        slots = [self.book.slots[c.id] for c in live]
+        kernel, live = self.live_clusters.kernel, self.live()
+        slots = [self.live_clusters.slots[c.id] for c in live]
         return live, (kernel.sums[slots] / kernel.counts[slots][:, None]).astype(np.float32)
 
     def biggest_share(self) -> float:
@@ -250,7 +257,18 @@ class Clusterer:
 
     def snapshot(self) -> bytes:
         """Everything needed to go on, as msgpack with packed arrays. Take it between two frames."""
-        return write(self.book, self.encoder_version, self.applied, self.merge, self.quick)
+        return msgspec.msgpack.encode(everything(self.live_clusters, self._progress()))
+
+    def changes(self) -> Changes:
+        """What changed since the last call, in parts that `resume` reads; at the first everything. Between frames."""
+        return self._saver.save(self.live_clusters, self._progress())
+
+    def start_over(self) -> None:
+        """What `changes` gave was not kept: the next call gives everything."""
+        self._saver.stop(self.live_clusters)
+
+    def _progress(self) -> Progress:
+        return Progress(self.encoder_version, self.applied, self.merge, self.quick)
 
     @classmethod
     def restore(cls, data: bytes, config: ClusterConfig) -> Clusterer:
@@ -258,17 +276,36 @@ class Clusterer:
 
         Raises CrisisError for bytes that are no snapshot of this format.
         """
-        book, state = read(data, config)
-        self = cls(config, state.dim, state.encoder_version)
-        self.book, self.desk = book, NewsDesk(book, state.encoder_version)
-        self.applied = {origin.partition: origin for origin in state.applied}
-        self.merge, self.quick = state.merge, state.quick
+        try:
+            parts = msgspec.msgpack.decode(data, type=dict[str, bytes])
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise CrisisError(
+                f"cluster snapshot of {len(data)} bytes is unreadable: {error}; start without it"
+            ) from error
+        self = cls.resume(parts, config)
+        self.start_over()  # they are kept nowhere
+        return self
+
+    @classmethod
+    def resume(cls, parts: Mapping[str, bytes], config: ClusterConfig) -> Clusterer:
+        """Go on from the parts that `changes` gave so far; they stay kept, so the next `changes` gives what came after.
+
+        Raises CrisisError as `restore`.
+        """
+        saver = Saver()
+        live, progress = read(parts, config, saver)
+        self = cls(config, live.lexicon.dim, progress.encoder_version)
+        self.live_clusters, self.events = live, EventMaker(live, progress.encoder_version)
+        self.applied, self.merge, self.quick, self._saver = progress.applied, progress.merge, progress.quick, saver
         return self
 
     def rebase(
-        self, encoder_version: str, dim: int, encode: Callable[[list[str]], np.ndarray],
+        self,
+        encoder_version: str,
+        dim: int,
+        encode: Callable[[list[str]], np.ndarray],
         config: ClusterConfig | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Move every cluster to another encoder, keeping its id: its sample of posts is read again.
 
         encode: texts -> (n, dim) unit rows; config: with the thresholds of the new encoder. A cluster's sum becomes
@@ -285,5 +322,6 @@ class Clusterer:
                 f"encoder {encoder_version} gave {vectors.shape} for {len(texts)} texts of {dim} dims, or values that "
                 f"are not finite: the clusters stay with {self.encoder_version}"
             )
-        self.book.rebase(config or self.config, dim, vectors)
-        self.encoder_version = self.desk.encoder_version = encoder_version
+        self.live_clusters.rebase(config or self.config, dim, vectors)
+        self.encoder_version = self.events.encoder_version = encoder_version
+        self.start_over()

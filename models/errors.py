@@ -4,6 +4,7 @@
     ├── ConfigError            a setting is missing, unknown or out of range
     ├── Rejected               one incoming record is refused; carries the reason that goes to posts.rejected
     ├── QueryError             a query pack or a live query change is not valid
+    ├── LabelError             a label that nothing can be learnt from
     ├── EncoderError           an encoder cannot be loaded or used
     │   ├── BundleError        a bundle is tampered with, truncated or of an unknown format
     │   └── VersionMismatch    vectors of two encoder versions, or of two dimensions, were about to meet
@@ -33,6 +34,10 @@ class Rejected(CrisisError):
 
 class QueryError(CrisisError):
     """A query pack or a live query change is not valid."""
+
+
+class LabelError(CrisisError):
+    """A label that nothing can be learnt from."""
 
 
 class EncoderError(CrisisError):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Literal
@@ -52,7 +53,7 @@ MAX_AHEAD_S = 86_400.0  # clocks and time zones go wrong by less
 MAX_SOURCE_CHARS = 40
 _MAX_URL_CHARS = 2048
 
-_REPOSTED = re.compile(r"^(?:RT @\w{1,30}:? )+")  # a repost in words says the same as what it reposts
+_REPOSTED = re.compile(r"^(?:RT @(\w{1,30}):? )+")  # a repost in words says the same as what it reposts
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
@@ -83,7 +84,8 @@ def split_lines(value: bytes) -> list[bytes]:
 def parse_post(line: bytes, *, seen_at: float, author_key: bytes, empty_ok: bool = False) -> Post | Deletion:
     """Read one line. seen_at: epoch seconds when it entered posts.raw; author_key: secret of the pseudonyms.
 
-    empty_ok: a text without a visible character is read as "", not refused. Raises Rejected with a reason out of REASONS.
+    empty_ok: a text without a visible character is read as "", not refused. Raises Rejected with a reason out of
+    REASONS.
     """
     raw = _read(line)
     if raw.oversize is not None:
@@ -110,6 +112,21 @@ def parse_post(line: bytes, *, seen_at: float, author_key: bytes, empty_ok: bool
     )
 
 
+def words_of(post: Post, author_key: bytes) -> str:
+    """Whose words these are, and which: a keyed hash. Equal for an author's own repeats, and for reposts of one author.
+
+    Never for two people who say the same: nobody could then be folded into another's post and vanish with it. An author
+    is one within a source and, where ids name accounts, an account; a post that names no author repeats nobody.
+    """
+    account, slash, _ = post.id.partition("/")
+    author = post.author or ("" if slash else post.id)
+    if reposted := _REPOSTED.match(post.text):  # what it reposts is another post: reposts fold among themselves
+        account, author = "", "RT " + pseudonym(reposted.group(1), author_key)
+    elif not slash:
+        account = ""
+    return _keyed_hash("\x1f".join((post.source, account, author, post.fingerprint)), author_key, b"words")
+
+
 def pseudonym(handle: str, key: bytes) -> str:
     """A keyed hash of an author's name: the same author under the same key, unreadable without it."""
     return _keyed_hash(handle.strip().removeprefix("@").lower(), key, b"author")
@@ -133,7 +150,7 @@ def _read(line: bytes) -> _Raw:
     if (depth := _depth(line)) > MAX_DEPTH:
         raise Rejected("too_deep", f"nested {depth} deep, at most {MAX_DEPTH} is read")
     try:
-        parsed = _decode_unique(decoded)
+        parsed = decode_unique(decoded)
         return _decode(line)
     except msgspec.ValidationError as error:
         if not isinstance(parsed, dict):
@@ -156,14 +173,13 @@ def _lenient(decoded: str) -> str:
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise Rejected("duplicate_key", f"key {twice[:60]!r} stands there twice")
     return found
 
 
 # 3 µs a post. Neither msgspec nor orjson reports duplicate keys, and a cheaper look would miss escaped ones.
-_decode_unique = json.JSONDecoder(object_pairs_hook=_unique).decode
+decode_unique = json.JSONDecoder(object_pairs_hook=_unique).decode
 
 
 def _depth(line: bytes) -> int:
@@ -207,13 +223,16 @@ def _text(raw: str | None, empty_ok: bool) -> str:
 def _created_at(raw: str | int | float | None, seen_at: float) -> float:
     if raw is None or raw == "":
         return seen_at
-    created_at = _epoch_s(raw)
+    created_at = epoch_s(raw)
     if not EARLIEST_S <= created_at <= seen_at + MAX_AHEAD_S:
         raise Rejected("bad_time", f"created_at {str(raw)[:60]!r} is before 1990 or more than a day ahead")
     return created_at
 
 
-def _epoch_s(raw: str | int | float) -> float:
+def epoch_s(raw: str | int | float) -> float:
+    """Epoch seconds of what platforms write for a time: RFC 3339, Twitter's and e-mail's dates, epoch seconds,
+    milliseconds and microseconds, as numbers or text. Raises Rejected for anything else.
+    """
     try:
         number = float(raw)
     except OverflowError:  # an integer beyond any clock

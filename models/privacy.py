@@ -22,15 +22,26 @@ REGIONS = (
 ASKED = 20  # candidates per post that are judged; a post that holds more is a list of numbers or an attack
 
 # One run of local part per start, so a long run without @ costs one scan.
-_EMAIL = re.compile(r"(?<![\w.%+@-])[\w.%+-]++@(?:[\w-]+\.)+[^\W\d_]{2,}")
-# 7 to 15 digits with at most two separators between them. Possessive: no backtracking into half a number.
-_CANDIDATE = re.compile(
-    r"(?<![\w/=#&@$€£₹¥₺.,-])(?<!\d[:.,])"
-    r"(?:\+|\(\+?)?\d(?:[ \u00a0().\-\u2010-\u2013/]{0,2}\d){6,}+(?![\w%°$€£₹¥₺]|[.,:]\d)"
-)
-_ENOUGH_DIGITS = re.compile(r"\d(?:\W{0,2}\d){6}")  # cheap: nearly every post stops here
+# A chain of addresses goes at once: one a round would cost the square of its length.
+_EMAIL = re.compile(r"(?<![\w.%+@-])(?:[\w.%+-]++@(?:[\w-]+\.)+[^\W\d_]{2,})+")
+_AT = r"\s?[\[({]\s?(?:at|@|arroba|ät|et)\s?[\])}]\s?"
+_DOT = r"(?:\.|\s?[\[({]\s?(?:dot|\.|punto|punkt|nokta|point)\s?[\])}]\s?)"
+_PROVIDERS = "gmail|googlemail|yahoo|hotmail|outlook|icloud|proton(?:mail)?|yandex|gmx"
+_SPELT_EMAIL = re.compile(
+    rf"(?<![\w.%+@-])[\w.%+-]{{1,64}}+{_AT}"
+    rf"(?:[\w-]{{1,64}}+(?:{_DOT}[\w-]{{1,64}}+){{1,4}}|(?:{_PROVIDERS})\b)", re.IGNORECASE,
+)  # fmt: skip
+# Seven digits or more, with a few separators between them: one number or several. Possessive: no backtracking into half
+# a number. What stands before it is judged afterwards.
+_BETWEEN = r"(?: ?[\-\u2010-\u2013] ?|[ \u00a0().\-\u2010-\u2013/,;]{0,2})"
+_CANDIDATE = re.compile(rf"(?<!\d)(?<!\d[:.,])(?:\+|\(\+?)?\d(?:{_BETWEEN}\d){{6,}}+(?![\w%°$€£₹¥₺]|[.,:]\d)")
+_ENOUGH_DIGITS = re.compile(r"\d(?:\W{0,3}\d){6}")  # cheap: nearly every post stops here
+_GLUED = re.compile(r"[\w/=&$€£₹¥₺.,-]$")  # what goes on in a number or name: an announcement alone makes it a phone's
+_LISTED = re.compile(r"(?<=[,;/])|(?<=\d)(?=[,;/])")
 _IN_URL = re.compile(r"(?:https?://|www\.)\S*$", re.IGNORECASE)
-_CHAT_LINK = re.compile(r"((?:wa\.me/|whatsapp\.com/send/?\?phone=|tel:)\+?)\d{7,15}", re.IGNORECASE)
+_CHAT_LINK = re.compile(
+    r"((?:\bwa\.me/|[?&](?:phone|number|tel|msisdn)=|\b(?:tel|sms|callto):)(?:\+|%2B)?)\d{7,15}", re.IGNORECASE
+)
 _SEPARATOR = r"[-/. \u2010-\u2013]"
 _DATE = re.compile(
     rf"(?<!\d)(?:19|20)\d\d{_SEPARATOR}[01]?\d{_SEPARATOR}[0-3]?\d(?!\d)"
@@ -51,44 +62,99 @@ _ANNOUNCED = re.compile(
     r"(?:\b(?:call|phone|ph|tel|telp|telf|t[eé]l[eé]phone|tel[eé]fono|telefone?|cell?|mobile|contact|hotline|"
     r"whats?app|hp|"
     r"llam[ae]r?|ligue|ligar|appele[rz]|chiam\w+|rele|nimewo|num[eé]ro|n[uú]mero|anruf\w*|ara\w*|numara\w*|piga|simu|"
-    r"hubungi|tawag\w*|gọi|тел\w*|звон\w*)\b|هاتف|اتصل|رقم|تلفن|فون|नंबर|फ़?ोन|सम्पर्क|মোবাইল|ফোন|电话|電話|โทร|ဖုန်း|☎|📞|📱)"
+    r"hubungi|tawag\w*|gọi|тел\w*|звон\w*)\b|\bn[or][.:°º]|№|هاتف|اتصل|رقم|تلفن|فون|नंबर|फ़?ोन|सम्पर्क|মোবাইল|ফোন|电话|電話|โทร|ဖုန်း|☎|📞|📱)"
     r"[^\d\n]{0,15}$",
     re.IGNORECASE,
 )
+# Right before its digits, or a sign that means nothing else: then "22 334 455" is no amount.
+_OUTRIGHT = re.compile(
+    r"(?:[☎📞📱]\ufe0f?|\b(?:tel|telp|phone|ph|mobile|cell|hotline|whats?app))[ .:=/#-]{0,3}$", re.IGNORECASE
+)
+ROUNDS = 6
+_ANY_DIGITS = re.compile(r"\d(?:\W{0,3}\d){6,}+")
 
 
 def mask(text: str) -> str:
     """Replace phone numbers and e-mail addresses. Idempotent; never raises; other text is untouched."""
+    rounds = 0
     while (masked := _mask_once(text)) != text:  # what stands beside a token may now read as an address of its own
-        text = masked
+        rounds += 1
+        # Only a chain made for it goes on longer: what is left of it that could be a number or an address goes whole.
+        text = _ANY_DIGITS.sub(PHONE, masked.replace("@", " ")) if rounds == ROUNDS else masked
     return text
 
 
 def _mask_once(text: str) -> str:
     if "@" in text:
         text = _EMAIL.sub(EMAIL, text)
-    return _mask_numbers(text) if _ENOUGH_DIGITS.search(text) else text
+    if "(" in text or "[" in text or "{" in text:
+        text = _SPELT_EMAIL.sub(EMAIL, text)
+    return _Numbers(text).masked() if _ENOUGH_DIGITS.search(text) else text
 
 
-def _mask_numbers(text: str) -> str:
-    text = _CHAT_LINK.sub(rf"\1{PHONE}", text)
-    asked = 0
+class _Numbers:
+    """The numbers of one text, judged where they stand."""
 
-    def judge(found: re.Match[str]) -> str:
-        nonlocal asked
-        candidate = found.group()
-        before, after = text[max(0, found.start() - 80) : found.start()], text[found.end() : found.end() + 10]
-        if _DATE.search(candidate) or _DECIMAL.search(candidate) or _IN_URL.search(before):
-            return candidate
-        if _MONEY_BEFORE.search(before) or _COUNTED_AFTER.match(after):
-            return candidate
-        asked += 1
-        if asked > ASKED or _is_phone(candidate):
+    def __init__(self, text: str) -> None:
+        self._text = _CHAT_LINK.sub(rf"\1{PHONE}", text)
+        self._asked = 0
+
+    def masked(self) -> str:
+        return _CANDIDATE.sub(self._judge, self._text)
+
+    def _judge(self, found: re.Match[str]) -> str:
+        run, start = found.group(), found.start()
+        before, after = self._text[max(0, start - 80) : start], self._text[found.end() : found.end() + 10]
+        if _IN_URL.search(before) or _MONEY_BEFORE.search(before):
+            return run
+        # A count, a price or a distance does not begin with a zero or a plus.
+        if _COUNTED_AFTER.match(after) and run.lstrip("(")[0] not in "0+":
+            return run
+        announced = bool(_ANNOUNCED.search(before))
+        if _GLUED.search(before) and not announced:
+            return run
+        outright = announced and bool(_OUTRIGHT.search(before))
+        if self._is_one(run, announced, outright) and not re.search("[,;]", run):
             return PHONE
-        announced = _ANNOUNCED.search(before) and sum(map(str.isdecimal, candidate)) <= 15
-        return PHONE if announced and not _GROUPED.match(candidate) else candidate
+        parts = _LISTED.split(run)
+        if len(parts) == 1:
+            return self._among_spaces(run)
+        return "".join(self._part(part, announced, outright) for part in parts)
 
-    return _CANDIDATE.sub(judge, text)
+    def _part(self, part: str, announced: bool, outright: bool) -> str:
+        bare = part.strip(" \u00a0")
+        if self._is_one(bare, announced, outright):
+            return part.replace(bare, PHONE)
+        return self._among_spaces(part)
+
+    def _among_spaces(self, run: str) -> str:
+        """Several numbers with nothing but spaces between them: from each word on, the longest that is one."""
+        words = re.split("([ \u00a0]+)", run)
+        if len(words) == 1 or _DATE.search(run) or _DECIMAL.search(run) or _GROUPED.match(run.strip()):
+            return run
+        digits = [sum(map(str.isdecimal, word)) for word in words]
+        out, at = [], 0
+        while at < len(words):
+            for end in range(min(len(words), at + 9), at, -2):
+                if 7 <= sum(digits[at:end]) <= 15 and self._is_one("".join(words[at:end]), False, False):
+                    out.append(PHONE)
+                    at = end
+                    break
+            else:
+                out.append(words[at])
+                at += 1
+        return "".join(out)
+
+    def _is_one(self, candidate: str, announced: bool, outright: bool) -> bool:
+        digits = sum(map(str.isdecimal, candidate))
+        if digits < 7 or _DATE.search(candidate) or _DECIMAL.search(candidate):
+            return False
+        if digits > 15 and self._asked < ASKED:  # the longest number there is (ITU-T E.164)
+            return False
+        self._asked += 1
+        if self._asked > ASKED or _is_phone(candidate):
+            return True
+        return announced and (outright or not _GROUPED.match(candidate))
 
 
 @lru_cache(maxsize=4096)

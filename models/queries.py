@@ -6,6 +6,8 @@ A query's version is a hash of what it asks, so an edited query is a new version
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
+from functools import cached_property
 from hashlib import blake2b
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -15,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from models.errors import QueryError
+from models.filters import Where, check_where
 from models.records import Kind
 
 IASC_CLUSTERS = (
@@ -23,7 +26,7 @@ IASC_CLUSTERS = (
 )  # fmt: skip
 
 
-class Query(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Query(Struct, frozen=True, dict=True, omit_defaults=True, forbid_unknown_fields=True):  # dict: to keep a hash
     """One standing question. `sentences` maps a language code to what people write there."""
 
     id: str  # "need.water": kind, dot, category
@@ -34,11 +37,25 @@ class Query(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     iasc: str = "CCCM"
     hxl: str = ""
     threshold: float | None = None  # set by a person; overrides the calibrated one
+    where: Where | None = None  # which posts it reads at all
+    probability: float | None = None  # from which it alerts; in place of match.alert_probability
+    alerts_per_hour: float | None = None  # or so many an hour: the probability follows the stream (models/bars.py)
+    expires: str = ""  # RFC 3339; posts seen from then on are not read by it
 
-    @property
+    @cached_property
     def version(self) -> str:
         """8 hex digits of a hash over id and sentences: what is asked, not how it is labelled."""
         return blake2b(msgspec.msgpack.encode([self.id, sorted(self.sentences.items())]), digest_size=4).hexdigest()
+
+    @cached_property
+    def expires_at(self) -> float:
+        """Epoch seconds; infinite where it never ends."""
+        return datetime.fromisoformat(self.expires).timestamp() if self.expires else float("inf")
+
+    @property
+    def follows_target(self) -> bool:
+        """Has nobody said from where on it alerts?"""
+        return self.threshold is None and self.probability is None and self.alerts_per_hour is None
 
     def texts(self) -> list[tuple[str, str]]:
         """(language, sentence) of every sentence, in file order."""
@@ -55,7 +72,26 @@ def check_query(query: Query) -> Query:
         raise QueryError(f"query {query.id} has no sentence: give at least one, as people would post it")
     if query.iasc not in IASC_CLUSTERS:
         raise QueryError(f"query {query.id}: {query.iasc!r} is no IASC cluster; known: {', '.join(IASC_CLUSTERS)}")
+    if query.where is not None:
+        check_where(query.where, query.id)
+    _check_bar(query)
     return query
+
+
+def _check_bar(query: Query) -> None:
+    given = [name for name in ("threshold", "probability", "alerts_per_hour") if getattr(query, name) is not None]
+    if len(given) > 1:
+        raise QueryError(f"query {query.id} has {' and '.join(given)}: give one of them")
+    if query.probability is not None and not 0 < query.probability < 1:
+        raise QueryError(f"query {query.id}: probability {query.probability} is not between 0 and 1")
+    if query.alerts_per_hour is not None and not 0 < query.alerts_per_hour < float("inf"):
+        raise QueryError(f"query {query.id}: alerts_per_hour {query.alerts_per_hour} must be more than 0")
+    try:
+        aware = not query.expires or datetime.fromisoformat(query.expires).tzinfo is not None
+    except ValueError:
+        aware = False
+    if not aware:
+        raise QueryError(f"query {query.id}: expires {query.expires!r}: write for example 2026-12-01T18:00:00Z")
 
 
 class _Pack(Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,16 +111,22 @@ def read_pack(text: str | bytes, name: str = "pack") -> list[Query]:
         pack = msgspec.yaml.decode(text, type=_Pack)
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
         raise QueryError(f"{name}: {error}") from error
+    kinds: tuple[tuple[Kind, dict[str, list[str]]], ...] = (("need", pack.need), ("offer", pack.offer))
     return [
         check_query(
             Query(
-                id=f"{kind}.{pack.category}", kind=kind, category=pack.category, label=pack.label,
-                sentences=sentences, iasc=pack.iasc, hxl=pack.hxl.get(kind, ""),
+                id=f"{kind}.{pack.category}",
+                kind=kind,
+                category=pack.category,
+                label=pack.label,
+                sentences=sentences,
+                iasc=pack.iasc,
+                hxl=pack.hxl.get(kind, ""),
             )
         )
-        for kind, sentences in (("need", pack.need), ("offer", pack.offer))
+        for kind, sentences in kinds
         if sentences
-    ]  # fmt: skip
+    ]
 
 
 def _yaml_files(folder: Path | None) -> Iterable[Traversable]:

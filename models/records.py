@@ -13,6 +13,7 @@ from msgspec import Struct
 
 Kind = Literal["need", "offer"]
 Level = Literal["alert", "suggestion"]
+EventKind = Literal["new", "grow", "merge", "expire", "relabel"]  # of a cluster
 
 
 class Geo(Struct, frozen=True):
@@ -23,7 +24,9 @@ class Geo(Struct, frozen=True):
 
 
 class Post(Struct, frozen=True, omit_defaults=True):
-    """One accepted message. `text` is repaired and masked (phone numbers, e-mails) but not yet cleaned for an encoder."""
+    """One accepted message. `text` is repaired and masked (phone numbers, e-mails) but not yet cleaned
+    for an encoder.
+    """
 
     id: str
     text: str
@@ -58,14 +61,15 @@ class Deletion(Struct, frozen=True):
 def account_of(post_id: str) -> str:
     """The account a post id belongs to: what stands before its first slash (`bsky:did:plc:x/3k` → `bsky:did:plc:x`).
 
-    An account's own id holds no slash. Sources tell of a closed account by a deletion of it; it takes all its posts along.
+    An account's own id holds no slash. Sources tell of a closed account by a deletion of it; it takes all its posts
+    along.
     """
     return post_id.partition("/")[0] or post_id
 
 
 class Origin(Struct, frozen=True, order=True, array_like=True):
     """Where in posts.raw a frame came from. `item`: how many items of that raw frame lie before this piece of it
-    (models/pieces.py); 0 = it begins the frame."""
+    (models/cutting.py); 0 = it begins the frame."""
 
     partition: int
     offset: int
@@ -92,9 +96,10 @@ class EmbeddedFrame(Frame, frozen=True, omit_defaults=True, kw_only=True):
 class Match(Struct, frozen=True, omit_defaults=True):
     """post × query whose score reached one of the query's two thresholds.
 
-    `score`: about 1 on the query's own sentences, 0 on what it must not answer to, clipped to [-1, 1] (models/matching.py);
-    higher is closer. `threshold`: the query's *alert* threshold at either level. level "alert": score ≥ threshold;
-    "suggestion": below it, and at least the query's suggestion threshold, which is not carried along.
+    `score`: about 1 on the query's own sentences, 0 on what it must not answer to, clipped to [-1, 1]
+    (models/matching.py); higher is closer. `threshold`: the query's *alert* threshold at either level. level "alert":
+    score ≥ threshold; "suggestion": below it, and at least the query's suggestion threshold, which is not carried
+    along.
     """
 
     post_id: str
@@ -103,10 +108,14 @@ class Match(Struct, frozen=True, omit_defaults=True):
     level: Level
     score: float
     threshold: float
-    probability: float | None = None  # calibrated precision at this score, where labels allowed it; None elsewhere
-    nearest: str = ""  # the query sentence closest to the post, and its language: why it matched
+    probability: float | None = None  # that this reading is right; None only in matches of versions before .2
+    nearest: str = ""  # the query sentence closest to the post, in its language where the query has one
     nearest_lang: str = ""
     nearest_cosine: float = 0.0
+    urgent: float | None = None  # probability that lives hang on the next hours, where the encoder has a learnt head
+    terms: dict[str, float] = {}  # what adds up to the log-odds of `probability` (models/explanation.py)
+    nearest_told: str = ""  # the nearest sentence in the readers' language, where `nearest` is in another
+    nearest_told_lang: str = ""
 
 
 class MatchedFrame(EmbeddedFrame, frozen=True, omit_defaults=True, kw_only=True):
@@ -139,12 +148,24 @@ class AlertPost(Struct, frozen=True, omit_defaults=True):
     geo: Geo | None = None
 
 
-class Evidence(Struct, frozen=True):
-    """Why it matched: the query sentence nearest to the post, its language and its plain cosine."""
+class Evidence(Struct, frozen=True, omit_defaults=True):
+    """Why it matched: the query sentence nearest to the post, in its language where the query has one, its plain
+    cosine, the nearest one in the readers' language, and what adds up to the log-odds (models/explanation.py)."""
 
     nearest: str
     nearest_lang: str
     nearest_cosine: float
+    told: str = ""  # empty where `nearest` is in the readers' language already
+    told_lang: str = ""
+    terms: dict[str, float] = {}
+
+
+class Reading(Struct, frozen=True):
+    """What a post also says, beside the reading it is alerted for."""
+
+    query_id: str
+    level: Level
+    probability: float | None
 
 
 class Alert(Struct, frozen=True, omit_defaults=True):
@@ -172,8 +193,11 @@ class Alert(Struct, frozen=True, omit_defaults=True):
     evidence: Evidence
     seen_at: str  # when its cause entered posts.raw, RFC 3339 UTC
     probability: float | None = None
+    urgent: float | None = None
+    also: list[Reading] = []  # other readings of the same post: a post has one alert
     cluster_id: str | None = None
     withdrawn_because: str | None = None  # deleted | edited
+    registry_version: str = ""  # the release that scored it: encoder, thresholds and query vectors; own = the settings'
 
 
 class Example(Struct, frozen=True):
@@ -187,7 +211,7 @@ class Example(Struct, frozen=True):
 class ClusterEvent(Struct, frozen=True, omit_defaults=True):
     """A change of one cluster. (cluster_id, version) is unique, so applying it twice is harmless."""
 
-    event: Literal["new", "grow", "merge", "expire", "relabel"]
+    event: EventKind
     cluster_id: str
     version: int
     posts: int  # posts in it, repeats included

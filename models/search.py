@@ -75,7 +75,8 @@ class _Segment:
         mask = None
         if found < len(rows):
             bits = np.packbits(keep, bitorder="little")  # must outlive the search: faiss keeps a pointer
-            mask = faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bits))
+            # the stubs of faiss know C++'s arguments, not Python's
+            mask = faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bits))  # type: ignore[call-arg, arg-type]
         scores, at = self.index.search(vector, min(k, found), params=mask)
         return [(float(s), int(i)) for s, i in zip(scores[0], at[0], strict=True) if i >= 0]
 
@@ -89,9 +90,13 @@ class SearchIndex:
     """
 
     def __init__(
-        self, dim: int, encoder_version: str, segment_s: float = 1_800.0, window_s: float = 86_400.0,
+        self,
+        dim: int,
+        encoder_version: str,
+        segment_s: float = 1_800.0,
+        window_s: float = 86_400.0,
         max_posts: int = 500_000,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.dim, self.encoder_version = dim, encoder_version
         self.segment_s, self.window_s, self.max_posts = segment_s, window_s, max_posts
         self._most_rows = max(1, max_posts // SEGMENTS_AT_LEAST)
@@ -145,7 +150,7 @@ class SearchIndex:
             clock = max(self._clock, min(posts[i].created_at, posts[i].seen_at))
             last = self._segments[-1] if self._segments else None
             full = last is None or len(last.posts) + i - start >= self._most_rows
-            if full or clock >= last.start + self.segment_s:
+            if last is None or full or clock >= last.start + self.segment_s:
                 if i > start:
                     return i
                 if last is None:  # time begins: accounts hidden before count from here
@@ -179,7 +184,9 @@ class SearchIndex:
                     self._hide_account(post_id)
 
     def _hide_account(self, account: str) -> None:
-        if account in self._accounts:  # 80 ms at 500,000 posts (measured): rare, most accounts that close have none here
+        if (
+            account in self._accounts
+        ):  # 80 ms at 500,000 posts (measured): rare, most accounts that close have none here
             begin = account + "/"
             for post_id in [p for p in self._places if p.startswith(begin)]:
                 self._hide(post_id)
@@ -201,9 +208,15 @@ class SearchIndex:
         return self._places.pop(post_id)
 
     def search(
-        self, vector: np.ndarray, k: int = 10, *, lang: str | Collection[str] | None = None,
-        since: float | None = None, kind: Kind | None = None, encoder_version: str | None = None,
-    ) -> list[Found]:  # fmt: skip
+        self,
+        vector: np.ndarray,
+        k: int = 10,
+        *,
+        lang: str | Collection[str] | None = None,
+        since: float | None = None,
+        kind: Kind | None = None,
+        encoder_version: str | None = None,
+    ) -> list[Found]:
         """The k nearest posts by cosine, best first; of equal ones the newest first.
 
         vector: (dim,) unit length. since: created_at at least, epoch seconds. kind: matched as a need or an offer.

@@ -7,6 +7,9 @@ words ("folded hands"), which every tokenizer knows.
 
 ftfy costs 25 to 95 µs a post and emoji 50, so each runs only where a cheap look says that it could change something.
 All three functions are idempotent on any Unicode: they repeat until nothing changes.
+
+Strangers write the input, so the cost of all three grows with its length and no faster (`python -m tests.hostile` lists
+the costliest there are).
 """
 
 from __future__ import annotations
@@ -48,15 +51,16 @@ URL = re.compile(
     rf"(?:https?://|\bwww\.){_URL_BODY}|(?<![\w@.-])(?:[a-z0-9-]{{1,63}}\.){{1,4}}(?:{_ENDINGS})/{_URL_BODY}",
     re.IGNORECASE,
 )
-# @name, @name@server (Mastodon), @name.domain (Bluesky). Names of other scripts end at white space or punctuation.
+# @name, @name@server (Mastodon), @name.domain (Bluesky); a chain of servers is one mention, or it would go one a round.
+# Names of other scripts end at white space or punctuation.
 _MENTION = re.compile(
     r"(?<![A-Za-z0-9_.+-])@(?:"
-    r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.[a-z0-9-]+)*(?:@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)?"
+    r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.[a-z0-9-]+)*(?:@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)*"
     r"|[^\W\d_a-zA-Z][^\s@#:,.!?;()\[\]\"'：，。！？、]{0,29})"
 )
 
-# Where the emoji library may find something: its own table for the Basic Multilingual Plane, whole blocks beyond (single
-# characters there make `re` slow); ASCII digits, # and * only before a keycap.
+# Where the emoji library may find something: its own table for the Basic Multilingual Plane, whole blocks beyond
+# (single characters there make `re` slow); ASCII digits, # and * only before a keycap.
 _EMOJI_BMP = {c for e in emoji.EMOJI_DATA for c in e if "\x7f" < c < "\uffff"} | {"\u200d", "\ufe0e", "\ufe0f"}
 _EMOJI_CHARS = re.escape("".join(sorted(_EMOJI_BMP))) + "\U0001f000-\U0001faff\U000e0020-\U000e007f"
 _EMOJI_CHAR = re.compile(f"[{_EMOJI_CHARS}]")
@@ -72,12 +76,12 @@ def _upper_half(first: int, last: int) -> str:
 
 
 _MAY_BE_MOJIBAKE = re.compile(f"[{_upper_half(0xC2, 0xF4)}][{_upper_half(0x80, 0xBF)} ?\x1a\ufffd]")
-_CONTROLS = "\r\x85\u2028\u2029\ufeff\ufff9-\ufffc\u206a-\u206f\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff"
-_LOOKS = "".join(map(chr, (*chardata.LIGATURES, *chardata.WIDTH_MAP))) + "\u02bc\u2018-\u201f"
-_LOOKS_OR_EMOJI = re.compile(f"[{_LOOKS}{_EMOJI_CHARS}]")
-_LOOKS = re.compile(f"[{_LOOKS}]")
-_CONTROLS = re.compile(f"[{_CONTROLS}]")
-_ENCODER_FIXES = ftfy.TextFixerConfig(explain=False, unescape_html=False)
+_CONTROL_CHARS = "\r\x85\u2028\u2029\ufeff\ufff9-\ufffc\u206a-\u206f\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff"
+_LOOK_CHARS = "".join(map(chr, (*chardata.LIGATURES, *chardata.WIDTH_MAP))) + "\u02bc\u2018-\u201f"
+_LOOKS_OR_EMOJI = re.compile(f"[{_LOOK_CHARS}{_EMOJI_CHARS}]")
+_LOOKS = re.compile(f"[{_LOOK_CHARS}]")
+_CONTROLS = re.compile(f"[{_CONTROL_CHARS}]")
+_ENCODER_FIXES = ftfy.TextFixerConfig(explain=False, unescape_html=False, fix_encoding=False)  # that is `_decoded`
 # People keep the quotes, full-width forms and ligatures they wrote.
 _PEOPLE_FIXES = _ENCODER_FIXES._replace(uncurl_quotes=False, fix_character_width=False, fix_latin_ligatures=False)
 
@@ -92,11 +96,47 @@ _NEWLINES = re.compile(r" ?\n[ \n]*")
 
 ROUNDS = 8  # honest text is settled in two; one that hides entities in entities any deeper loses its ampersands
 _AMPERSANDS = {ord("&"): " ", 0xFF06: " "}
+_PLAIN = re.compile(
+    r"[^A-Za-z0-9 \n]+"
+)  # what is left of a text that is not settled after twice as many: nothing honest
+
+# An encoder reads 256 to 512 pieces, which ordinary text has in 2,300 characters. Unicode's longest expansions (one
+# character of Arabic is a sentence of 18) count for more, so that they cost what they bring.
+READ_CHARS = 2_400
+_SPRAWLING = re.compile(
+    "[" + "".join(c for c in map(chr, range(0x3300, 0xFE00)) if len(unicodedata.normalize("NFKC", c)) > 4) + "]"
+)
+_SPRAWLING_READ = 64
+
+# Putting a run of marks in order costs the square of its length. Unicode's own bound on one is 30 (UAX #15, Stream-Safe
+# Text Format); no script needs half of that.
+MOST_MARKS = 30
+_BMP_MARKS = "".join(re.escape(chr(c)) for c in range(0x300, 0x10000) if unicodedata.combining(chr(c)))
+_FAR_MARKS = "".join(chr(c) for c in range(0x10000, 0x1F000) if unicodedata.combining(chr(c)))
+# Beyond the first plane a search for single characters is slow: first any of it, then, if there are so many, which.
+_MAYBE_TOO_MANY = re.compile(f"[{_BMP_MARKS}\U00010000-\U0001efff]{{{MOST_MARKS + 1}}}")
+_TOO_MANY_MARKS = re.compile(f"([{_BMP_MARKS}{_FAR_MARKS}]{{{MOST_MARKS}}})[{_BMP_MARKS}{_FAR_MARKS}]+")
 
 
 def clean(text: str, cleaning: Cleaning = DEFAULT_CLEANING) -> str:
     """What an encoder reads. Never raises; `clean(clean(x)) == clean(x)`; one line, no leading or trailing space."""
-    return _until_settled(text, lambda t: _clean_once(t, cleaning))
+    most = READ_CHARS
+    while True:
+        text = _until_settled(_head(text, most), lambda t: _clean_once(t, cleaning))
+        if len(text) <= READ_CHARS:
+            return text
+        most -= 64  # names of emoji and tokens can be longer than what they stand for
+
+
+def _head(text: str, most: int) -> str:
+    """The first `most` characters, whole words if there are any."""
+    if not text.isascii() and _SPRAWLING.search(text):
+        found = [m.start() for m in _SPRAWLING.finditer(text)]
+        text = text[: found[_SPRAWLING_READ]] if len(found) > _SPRAWLING_READ else text
+    if len(text) <= most:
+        return text
+    whole = text[: most + 1].rfind(" ", most // 2)
+    return text[:most] if whole < 0 else text[:whole]
 
 
 def repair(text: str) -> str:
@@ -111,10 +151,14 @@ def repair(text: str) -> str:
 
 
 def _until_settled(text: str, step: Callable[[str], str]) -> str:
+    if not text.isascii() and _MAYBE_TOO_MANY.search(text):
+        text = _TOO_MANY_MARKS.sub(r"\1", text)
     rounds = 0
     while (changed := step(text)) != text:
         rounds += 1
         text = changed.translate(_AMPERSANDS) if rounds % ROUNDS == 0 else changed
+        if rounds > 2 * ROUNDS:
+            text = _PLAIN.sub(" ", text)
     return text
 
 
@@ -129,7 +173,7 @@ def _clean_once(text: str, cleaning: Cleaning) -> str:
     if text.isascii() and text.isprintable():
         return text
     if _is_damaged(text):
-        text = ftfy.fix_text(text, _ENCODER_FIXES)
+        text = _undamaged(text, _ENCODER_FIXES)
     elif not _LOOKS_OR_EMOJI.search(text):  # one look for both, since most text has neither
         return text
     elif _LOOKS.search(text):  # the rest of what ftfy does, without its search for damage
@@ -143,13 +187,30 @@ def _repair_once(text: str) -> str:
     if "&" in text:
         text = unescape_html(text)
     if _is_damaged(text):
-        text = ftfy.fix_text(text, _PEOPLE_FIXES)
+        text = _undamaged(text, _PEOPLE_FIXES)
     if not text.isprintable():
         text = _JUNK.sub("", text)
         text = _JOINERS.sub("", text)
     if _MYANMAR.search(text):
         text = repair_burmese(text)
     return _NEWLINES.sub("\n", _SPACES.sub(" ", text)).strip()
+
+
+def _undamaged(text: str, fixes: ftfy.TextFixerConfig) -> str:
+    """What `ftfy.fix_text` makes of it.
+
+    ftfy takes 100 µs for a line however short: of very many only the first are decoded.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    most = 8 + len(text) // 60
+    decoded = "\n".join([*map(_decoded, lines[:most]), *lines[most:]])
+    return ftfy.fix_and_explain(decoded, fixes).text
+
+
+# A repaired line comes again: to see that it is settled, and before the encoder.
+@lru_cache(maxsize=512)
+def _decoded(line: str) -> str:
+    return ftfy.fix_encoding(line) if is_bad(line) else line
 
 
 def _is_damaged(text: str) -> bool:

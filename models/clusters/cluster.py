@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import zlib
+from hashlib import blake2b
 
 import msgspec
 from msgspec import Struct
@@ -23,18 +23,20 @@ class Member(Struct, frozen=True, gc=False):  # holds no cycles; tens of thousan
     source: str
     at: float  # created_at, never later than seen_at, epoch seconds
     queries: tuple[str, ...]  # that it matched
-    rank: int  # pseudo-random in its id: the lowest ranks are the cluster's sample
+    rank: int  # pseudo-random in what only we know of it: the lowest ranks are the cluster's sample
     vector: bytes  # packed by the lexicon; b"" when it came from an older encoder
+    author: str | None = None
 
     def with_vector(self, vector: bytes) -> Member:
         return msgspec.structs.replace(self, vector=vector)
 
 
 def member_of(post: Post, queries: tuple[str, ...], vector: bytes) -> Member:
-    rank = zlib.crc32(post.id.encode("utf-8", "surrogatepass"))
-    return Member(
-        post.id, post.text[:MAX_TEXT], post.lang, post.source, min(post.created_at, post.seen_at), queries, rank, vector
-    )
+    # Clients choose ids; the fingerprint is keyed (models/posts.py), so nobody can grind an id that ranks low.
+    ranked = f"{post.fingerprint}\n{post.id}".encode("utf-8", "surrogatepass")
+    rank = int.from_bytes(blake2b(ranked, digest_size=4).digest())
+    at = min(post.created_at, post.seen_at)
+    return Member(post.id, post.text[:MAX_TEXT], post.lang, post.source, at, queries, rank, vector, post.author)
 
 
 class Rates(Struct, gc=False):
@@ -109,8 +111,17 @@ class Cluster(Struct, gc=False):
             self.categories[query] = self.categories.get(query, 0) + 1
 
     def keep_example(self, member: Member, keep: int) -> None:
-        """Keep the posts of lowest rank: bottom-k sampling, which is uniform, mergeable and needs no randomness."""
+        """Keep the posts of lowest rank: bottom-k sampling, which is uniform, mergeable and needs no randomness.
+
+        Of one author the lowest alone: who posts more often is not shown more often.
+        """
         examples = self.examples
+        if member.author is not None:
+            mine = next((m for m in examples if m.author == member.author), None)
+            if mine is not None and (mine.rank, mine.post_id) <= (member.rank, member.post_id):
+                return
+            if mine is not None:
+                examples.remove(mine)
         if len(examples) < keep:
             examples.append(member)
         elif (member.rank, member.post_id) < (examples[-1].rank, examples[-1].post_id):
@@ -137,11 +148,14 @@ class Cluster(Struct, gc=False):
         self.touched_post = max(self.touched_post, other.touched_post)
         self.touched_s = max(self.touched_s, other.touched_s)
         for mine, theirs in (
-            (self.categories, other.categories), (self.languages, other.languages), (self.sources, other.sources),
-            (self.terms, other.terms),
-        ):  # fmt: skip
+            (self.categories, other.categories),
+            (self.languages, other.languages),
+            (self.sources, other.sources),
+        ):
             for key, n in theirs.items():
                 mine[key] = mine.get(key, 0) + n
+        for term, amount in other.terms.items():
+            self.terms[term] = self.terms.get(term, 0.0) + amount
         self.authors = list(dict.fromkeys(self.authors + other.authors))[-MAX_AUTHORS:]
         for member in other.examples:
             self.keep_example(member, keep)
@@ -150,8 +164,10 @@ class Cluster(Struct, gc=False):
         """Leave no trace of a post in what is shown: examples and the counts by category, language, source."""
         self.examples = [m for m in self.examples if m.post_id != member.post_id]
         for counts, keys in (
-            (self.categories, member.queries), (self.languages, (member.lang,)), (self.sources, (member.source,))
-        ):  # fmt: skip
+            (self.categories, member.queries),
+            (self.languages, (member.lang,)),
+            (self.sources, (member.source,)),
+        ):
             for key in keys:
                 if counts.get(key, 0) > 1:
                     counts[key] -= 1

@@ -47,10 +47,21 @@ class ClusterConfig:
         if self.t_merge > self.t_attach:
             raise ConfigError(f"t_merge {self.t_merge} is above t_attach {self.t_attach}: it must not be")
         for name in (
-            "merge_every_posts", "merge_every_s", "settle_every_posts", "settle_every_s",
-            "half_life_s", "burst_fast_s", "burst_slow_s", "max_clusters",
-            "announce_at", "examples_kept", "label_terms", "remember_posts", "remember_members", "remember_ids",
-        ):  # fmt: skip
+            "merge_every_posts",
+            "merge_every_s",
+            "settle_every_posts",
+            "settle_every_s",
+            "half_life_s",
+            "burst_fast_s",
+            "burst_slow_s",
+            "max_clusters",
+            "announce_at",
+            "examples_kept",
+            "label_terms",
+            "remember_posts",
+            "remember_members",
+            "remember_ids",
+        ):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}: must be above 0")
         for name in ("ttl_posts", "ttl_s", "ttl_single_posts", "ttl_single_s", "quiet_s", "merge_least_posts"):

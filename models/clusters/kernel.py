@@ -5,6 +5,10 @@ Every vector is rounded to a grid of 2**-13 (a cosine moves by some 1e-4). A dot
 gives the same similarity computed alone or in a block of 256, on any BLAS and any machine, and a block can be updated
 in place as clusters change inside it. Results therefore cannot depend on where a frame ended.
 
+Most of the arithmetic need not be exact to give exact results. A float32 pass over all clusters is off by less than
+SLACK; where that leaves the decision open, and only there, the exact numbers are asked. Its word half is a sparse
+product, since a post has a dozen words. The same pass says which clusters have come near enough to merge: see `merge`.
+
 Slots are in order of founding: a lower slot is an older cluster, and ties go to it. Dead slots have count 0 until
 `compact` closes the gaps.
 """
@@ -12,12 +16,19 @@ Slots are in order of founding: a lower slot is an older cluster, and ties go to
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 
 import numpy as np
+from scipy.sparse import csr_array
+
+from models.clusters.near import Near
 
 GRID = 8192.0  # 2**13 steps per unit: a row fits int16
 FINE = 2.0**20  # grid on which a row's length is taken: its squares still sum without rounding
 CHUNK = 256  # rows of the merge product held at once: bounds its memory to CHUNK × clusters
+TILE = 256  # clusters multiplied at a time: what they and the result take stays in the cache; 1,024 take a fifth longer
+FEW = 8  # posts: below, making a sparse product costs more than it saves
+SLACK = 1e-4  # a float32 sum of 768 products of unit rows errs by 768 · 2**-24 < 5e-5 at most, its updates by less
 
 
 def to_grid(vectors: np.ndarray) -> np.ndarray:
@@ -27,26 +38,48 @@ def to_grid(vectors: np.ndarray) -> np.ndarray:
     """
     fine = np.rint(np.asarray(vectors, dtype=np.float64) * FINE)
     length = np.sqrt((fine * fine).sum(axis=1, keepdims=True))
-    return np.rint(fine * (GRID / np.maximum(length, 1.0))) / GRID
+    rounded: np.ndarray = np.rint(fine * (GRID / np.maximum(length, 1.0))) / GRID
+    return rounded
 
 
 class Kernel:
-    """Sums and counts of the live clusters, one slot each."""
+    """Sums and counts of the live clusters, one slot each.
 
-    def __init__(self, dim: int, t_attach: float, t_merge: float, capacity: int = 1024) -> None:
+    dim: width of a row; dense: how many of its leading dimensions are rarely zero (the others hold a post's words).
+    """
+
+    def __init__(
+        self, dim: int, t_attach: float, t_merge: float, dense: int | None = None, capacity: int = 1024
+    ) -> None:
         self.dim, self.t_attach, self.t_merge = dim, t_attach, t_merge
+        self.dense = dim if dense is None else dense
         self.size = 0  # slots in use, dead ones included
-        self.sums = np.zeros((capacity, dim))  # (capacity, d), on the grid
-        self.counts = np.zeros(capacity)  # (capacity,), 0 = dead
+        self.sums = np.zeros((0, dim))  # (capacity, d), on the grid
+        self.counts = np.zeros(0)  # (capacity,), 0 = dead
+        self._meaning = np.zeros((0, self.dense), np.float32)  # (capacity, dense): of the sums, rounded
+        self._words = np.zeros((0, dim - self.dense, TILE), np.float32)  # the rest of the sums, a column a cluster
+        self._stale: set[int] = set()  # slots whose rounded sums are behind
+        self._scratch = np.empty(0, np.float32)  # means of a block: asked anew of the system, its pages cost more
+        self._reserve(capacity)
         self.dirty: set[int] = set()  # changed since the last full merge: only their similarities can have risen
         self.fresh: set[int] = set()  # the same since the last merge of either kind
+        self._near, self._nearest = Near(), Near()  # pairs to look at in the next full merge, and in the next at all
+        self.strange: set[int] = set()  # never compared with the others: open once a post touches them
 
-    def load(self, sums: np.ndarray, counts: np.ndarray, dirty: set[int], fresh: set[int]) -> None:
-        """Start from known clusters. sums: (k, d) on the grid; counts: (k,)."""
+    def load(
+        self, sums: np.ndarray, counts: np.ndarray, dirty: set[int], fresh: set[int], strange: set[int] | None = None
+    ) -> None:
+        """Start from known clusters. sums: (k, d) on the grid; counts: (k,).
+
+        strange: of which it is not known that they are further apart than t_merge, as others are after a merge.
+        """
         self.size, self.dirty, self.fresh = 0, dirty, fresh
         self._reserve(len(counts))
         self.size = len(counts)
         self.sums[: self.size], self.counts[: self.size] = sums, counts
+        self._stale = set(range(self.size))
+        self._near, self._nearest = Near(dirty), Near(fresh)
+        self.strange = (strange or set()) - dirty
 
     def place(self, rows: np.ndarray) -> list[int]:
         """Put posts one after another into the nearest cluster with mean similarity ≥ t_attach, else into a new one.
@@ -56,31 +89,95 @@ class Kernel:
         """
         b, k = len(rows), self.size
         self._reserve(k + b)
+        sums, counts = self.sums, self.counts
+        means = self._means(rows)  # (b, ≥ k + b) float32; row i is right, within SLACK, when post i comes
         gram = rows @ rows.T  # (b, b)
-        dots = np.empty((b, k + b))
-        means = np.full((b, k + b), -np.inf)
-        np.matmul(rows, self.sums[:k].T, out=dots[:, :k])
-        np.divide(dots[:, :k], self.counts[:k], out=means[:, :k], where=self.counts[:k] > 0)
-        slots, counts, size = [], self.counts, k
+        slots, size = [], k
+        surely, maybe = self.t_attach + SLACK, self.t_attach - SLACK
         for i in range(b):
-            slot = int(means[i].argmax())  # dead and unused slots are at -inf
-            if means[i, slot] >= self.t_attach:
-                counts[slot] += 1
+            near = means[i, :size]
+            slot = int(near.argmax()) if size else -1
+            best = near[slot] if size else -1.0
+            if best >= maybe:
+                rivals = np.flatnonzero(near >= max(best - 2 * SLACK, maybe))
+                if len(rivals) > 1 or best < surely:
+                    exact = (sums[rivals] @ rows[i]) / counts[rivals]
+                    first = int(exact.argmax())
+                    slot, best = int(rivals[first]), exact[first]
+            if best >= self.t_attach:
+                n = counts[slot]
+                if i + 1 < b:
+                    column = means[i + 1 :, slot]
+                    column *= n
+                    column += gram[i + 1 :, i]
+                    column /= n + 1.0
             else:
-                slot, size = size, size + 1
-                counts[slot] = 1
-                dots[i + 1 :, slot] = 0
-            if i + 1 < b:
-                column = dots[i + 1 :, slot]
-                column += gram[i + 1 :, i]
-                np.divide(column, counts[slot], out=means[i + 1 :, slot])
+                slot, size, n = size, size + 1, 0.0
+                means[i + 1 :, slot] = gram[i + 1 :, i]
+            counts[slot] = n + 1.0
+            sums[slot] += rows[i]
             slots.append(slot)
         self.size = size
-        for i, slot in enumerate(slots):
-            self.sums[slot] += rows[i]
+        placed = np.array(slots, np.int64)
+        self._stale.update(slots)
         self.dirty.update(slots)
         self.fresh.update(slots)
+        self._note(placed, means[:, :size])
         return slots
+
+    def _note(self, slots: np.ndarray, means: np.ndarray) -> None:
+        """Keep the pairs of clusters these posts may bring together. means: (b, size), each row as its post came."""
+        found = np.flatnonzero(means >= self.t_merge - SLACK)
+        row, others = np.divmod(found, means.shape[1])
+        self._near.add(slots[row], others)
+        close = means[row, others] >= self.t_attach - SLACK
+        self._nearest.add(slots[row[close]], others[close])
+        if self.strange:
+            met = self.strange.intersection(slots.tolist())
+            self._near.open |= met
+            self._nearest.open |= met
+
+    def _means(self, rows: np.ndarray) -> np.ndarray:
+        """(b, ≥ size + b): each row's mean similarity to each cluster, within SLACK; 0 where there is none."""
+        b, dense, tiles = len(rows), self.dense, -(-self.size // TILE)
+        if tiles <= 1:  # few clusters: all of it exact, in one product
+            means: np.ndarray = np.zeros((b, tiles * TILE + b))
+            shares: np.ndarray = np.zeros(self.size)
+            np.divide(1.0, self.counts[: self.size], out=shares, where=self.counts[: self.size] > 0)
+            np.matmul(rows, self.sums[: self.size].T, out=means[:, : self.size])
+            means[:, : self.size] *= shares
+            return means
+        self._bring_up()
+        meaning, words = rows[:, :dense].astype(np.float32), rows[:, dense:].astype(np.float32)
+        known, width = tiles * TILE, tiles * TILE + b
+        shares, counts = np.zeros(known, np.float32), self.counts[:known]
+        np.divide(1.0, counts, out=shares, where=counts > 0)
+        if len(self._scratch) < b * width:
+            self._scratch = np.empty(b * width * 3 // 2, np.float32)
+        means = self._scratch[: b * width].reshape(b, width)
+        means[:, known:] = 0
+        if b < FEW:
+            np.matmul(meaning, self._meaning[:known].T, out=means[:, :known])
+            for row, word in zip(means, words, strict=True):
+                there = np.flatnonzero(word)
+                row[:known] += np.matmul(word[there], self._words[:tiles, there]).ravel()
+            means[:, :known] *= shares
+            return means
+        sparse = csr_array(words)
+        for tile in range(tiles):
+            part = slice(tile * TILE, (tile + 1) * TILE)
+            dots = meaning @ self._meaning[part].T  # (b, TILE)
+            if dense < self.dim:
+                dots += sparse @ self._words[tile]
+            np.multiply(dots, shares[part], out=means[:, part])
+        return means
+
+    def _bring_up(self) -> None:
+        """Round the sums that changed anew. Never added to: rounding must not pile up."""
+        slots = np.array(sorted(self._stale), np.int64)
+        self._stale.clear()
+        self._meaning[slots] = self.sums[slots, : self.dense]
+        self._words[slots // TILE, :, slots % TILE] = self.sums[slots, self.dense :]
 
     def take(self, slot: int, row: np.ndarray | None) -> bool:
         """Take one post out; without its vector (forgotten, or of an older encoder) its share of the mean.
@@ -94,19 +191,27 @@ class Kernel:
             row = np.rint(self.mean(slot) * GRID) / GRID
         self.sums[slot] -= row
         self.counts[slot] -= 1
+        self._stale.add(slot)
         self.dirty.add(slot)
         self.fresh.add(slot)
+        self._near.open.add(slot)
+        self._nearest.open.add(slot)
         return True
 
     def drop(self, slot: int) -> None:
         self.sums[slot] = 0
         self.counts[slot] = 0
+        self._stale.add(slot)
         self.dirty.discard(slot)
         self.fresh.discard(slot)
+        self._near.drop(slot)
+        self._nearest.drop(slot)
+        self.strange.discard(slot)
 
     def mean(self, slot: int) -> np.ndarray:
         """The mean vector, not scaled to unit length: its product with a post is the mean similarity."""
-        return self.sums[slot] / max(self.counts[slot], 1.0)
+        mean: np.ndarray = self.sums[slot] / max(self.counts[slot], 1.0)
+        return mean
 
     def merge(self, full: bool = True) -> list[tuple[int, int]]:
         """Join, best pair first, all clusters whose average similarity is ≥ t_merge. Returns (lives on, absorbed).
@@ -117,8 +222,8 @@ class Kernel:
         A merge that is not full, between two full ones, asks for t_attach: two single posts at t_merge are too
         little evidence (merging fully at every post cost .02 to .05 B³ F1).
         """
-        threshold, changed = (self.t_merge, self.dirty) if full else (self.t_attach, self.fresh)
-        near, heap = self._candidates(sorted(changed), threshold)
+        threshold, noted = (self.t_merge, self._near) if full else (self.t_attach, self._nearest)
+        near, heap = self._candidates(noted, threshold) if noted else ({}, [])
         joined, counts = [], self.counts
         while heap:
             _, i, j, n_i, n_j = heapq.heappop(heap)
@@ -129,6 +234,12 @@ class Kernel:
             joined.append((i, j))
             self.sums[i] += self.sums[j]
             counts[i] += counts[j]
+            self._stale.add(i)
+            self._near.absorb(j, i)
+            if j in self.strange or i in self.strange:
+                self.strange.add(i)
+                if not full:  # it counts as dirty until the next full merge, which must look at all of it
+                    self._near.open.add(i)
             self.drop(j)
             self.dirty.add(i)
             others = sorted(c for c in (near.pop(i, set()) | near.pop(j, set())) - {i, j} if counts[c] > 0)
@@ -144,45 +255,78 @@ class Kernel:
                     a, z = min(i, c), max(i, c)
                     heapq.heappush(heap, (-sim, a, z, counts[a], counts[z]))
         self.fresh.clear()
+        self._nearest.clear()
         if full:
+            self.strange -= self._near.open
             self.dirty.clear()
+            self._near.clear()
         return joined
 
     def _candidates(
-        self, slots: list[int], threshold: float
+        self, noted: Near, threshold: float
     ) -> tuple[dict[int, set[int]], list[tuple[float, int, int, float, float]]]:
-        """Pairs at least this similar with one of `slots` in them: as neighbours, and as a heap, best first."""
+        """Pairs at least this similar that were not before: as neighbours, and as a heap, best first."""
         near: dict[int, set[int]] = {}
         heap = []
-        counts = np.where(self.counts[: self.size] > 0, self.counts[: self.size], np.inf)  # dead: similarity 0
-        for start in range(0, len(slots), CHUNK):
-            chunk = np.array(slots[start : start + CHUNK])
-            sims = self.sums[chunk] @ self.sums[: self.size].T  # (c, size)
-            sims /= counts[chunk][:, None] * counts
-            sims[np.arange(len(chunk)), chunk] = -np.inf
-            for r, j in zip(*(axis.tolist() for axis in np.nonzero(sims >= threshold)), strict=True):
-                i = int(chunk[r])
+        for i, others, sims in self._compared(noted):
+            above = sims >= threshold
+            for j, sim in zip(others[above].tolist(), sims[above].tolist(), strict=True):
                 if j in near.setdefault(i, set()):
                     continue  # seen from the other side
                 near[i].add(j)
                 near.setdefault(j, set()).add(i)
                 a, z = min(i, j), max(i, j)
-                heap.append((-float(sims[r, j]), a, z, counts[a], counts[z]))
+                heap.append((-sim, a, z, self.counts[a], self.counts[z]))
         heapq.heapify(heap)
         return near, heap
 
+    def _compared(self, noted: Near) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Slots, others and their similarities, exact: every pair that may have come nearer, and some more."""
+        sums, counts = self.sums, self.counts
+        live = np.flatnonzero(counts[: self.size] > 0)
+        opened = np.array(sorted(noted.open), np.int64)
+        for chunk in np.split(opened, range(CHUNK, len(opened), CHUNK)):
+            dots = sums[chunk] @ sums[: self.size].T  # (chunk, size)
+            for i, row in zip(chunk.tolist(), dots, strict=True):
+                others = live[live != i]
+                yield i, others, row[others] / (counts[others] * counts[i])
+        slots, others = noted.pairs(self.size)
+        alive = (counts[slots] > 0) & (counts[others] > 0)
+        slots, others = slots[alive], others[alive]
+        for beside in np.split(np.arange(len(slots)), np.flatnonzero(np.diff(slots)) + 1) if len(slots) else ():
+            i, beside = int(slots[beside[0]]), others[beside]
+            yield i, beside, (sums[beside] @ sums[i]) / (counts[beside] * counts[i])
+
     def compact(self) -> list[int]:
         """Close the gaps dead slots left, keeping order. Returns the old slot of each new one."""
-        keep = np.flatnonzero(self.counts[: self.size] > 0)
-        moved = {int(old): new for new, old in enumerate(keep)}
-        self.sums[: len(keep)], self.counts[: len(keep)] = self.sums[keep], self.counts[keep]
-        self.sums[len(keep) : self.size], self.counts[len(keep) : self.size] = 0, 0
-        self.size = len(keep)
-        self.dirty, self.fresh = {moved[slot] for slot in self.dirty}, {moved[slot] for slot in self.fresh}
+        keep, size = np.flatnonzero(self.counts[: self.size] > 0), self.size
+        moved = np.full(size, -1)
+        moved[keep] = np.arange(len(keep))
+        if len(keep) < size:
+            self.sums[: len(keep)], self.counts[: len(keep)] = self.sums[keep], self.counts[keep]
+            self.sums[len(keep) : size], self.counts[len(keep) : size] = 0, 0
+            self.size = len(keep)
+            self._stale = set(range(size))
+            for noted in (self._near, self._nearest):
+                noted.move(moved)
+            for changed in (self.dirty, self.fresh, self.strange):
+                renamed = moved[list(changed)].tolist() if changed else []
+                changed.clear()
+                changed.update(renamed)
         return keep.tolist()
 
     def _reserve(self, slots: int) -> None:
         if slots > len(self.counts):
-            more = max(slots, 2 * len(self.counts)) - len(self.counts)
-            self.sums = np.vstack([self.sums, np.zeros((more, self.dim))])
-            self.counts = np.concatenate([self.counts, np.zeros(more)])
+            tiles = -(-max(slots, len(self.counts) * 3 // 2) // TILE)  # whole tiles
+            more = tiles * TILE - len(self.counts)
+            self.sums = _longer(self.sums, more)
+            self.counts = _longer(self.counts, more)
+            self._meaning = _longer(self._meaning, more)
+            self._words = _longer(self._words, more // TILE)
+
+
+def _longer(array: np.ndarray, more: int) -> np.ndarray:
+    """The array with so many zero rows after it; memory that is not written to is not taken yet."""
+    longer = np.zeros((len(array) + more, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -23,6 +23,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
+from models.clusters.trail import Segment, Span, Trail
+
 CLUSTER_TERMS = 100  # kept per cluster, pruned at twice that: a label needs four, and snapshots hold them all
 STREAM_TERMS = 50_000  # kept for the whole stream, pruned at twice that
 SHARED = 0.6  # of the posts that have a pair of characters: who else must have the next character for it to join
@@ -111,7 +113,11 @@ def _beside(run: str, text: str) -> set[str]:
         found |= {text[at - 1 : end]} if at else set()
         found |= {text[at : end + 1]} if end < len(text) else set()
         at = text.find(run, at + 1)
-    return {longer for longer in found if all(_DENSE.match(c) and unicodedata.category(c)[0] in "LM" for c in (longer[0], longer[-1]))}
+    return {
+        longer
+        for longer in found
+        if all(_DENSE.match(c) and unicodedata.category(c)[0] in "LM" for c in (longer[0], longer[-1]))
+    }
 
 
 def _columns(run: str) -> int:
@@ -126,6 +132,7 @@ class Vocabulary:
         self.since_s: float | None = None  # the reference: a post of this moment counts 1
         self.counts: dict[str, float] = {}
         self.total = 0.0  # sum of the counts
+        self.trail = Trail("terms", ages=False, full=2_048)
 
     def label(self, counts: dict[str, float], clusters: int, size: int, texts: Sequence[str] = ()) -> str:
         """Name a cluster among this many live ones. texts: some of its posts."""
@@ -137,7 +144,8 @@ class Vocabulary:
             return 1.0
         if self.since_s is None:
             self.since_s = at_s
-        return 2.0 ** max((at_s - self.since_s) / self.half_life_s, -1000.0)
+        counted: float = 2.0 ** max((at_s - self.since_s) / self.half_life_s, -1000.0)
+        return counted
 
     def due(self, at_s: float) -> bool:
         """Must the reference move before a post of this moment can be counted?"""
@@ -145,13 +153,16 @@ class Vocabulary:
 
     def rescale(self, at_s: float, clusters: list[dict[str, float]]) -> None:
         """Move the reference to `at_s`, here and in every cluster; counts that decayed to nothing leave."""
-        factor = 2.0 ** max((self.since_s - at_s) / self.half_life_s, -1000.0)
+        if self.since_s is None:
+            self.since_s = at_s
+        factor: float = 2.0 ** max((self.since_s - at_s) / self.half_life_s, -1000.0)
         self.since_s = at_s
         for counts in (self.counts, *clusters):
             kept = {t: n * factor for t, n in counts.items() if n * factor > 1e-9}
             counts.clear()
             counts.update(kept)
         self.total = sum(self.counts.values())
+        self.trail.renew()
 
     def add(self, terms: list[str], amount: float, counts: dict[str, float]) -> None:
         """Count one post's terms for its cluster and for the stream."""
@@ -161,11 +172,14 @@ class Vocabulary:
             counts[term] = count_here(term, 0.0) + amount
             stream[term] = count_all(term, 0.0) + amount
         self.total += amount * len(terms)
+        if self.trail.on:
+            self.trail.touch(terms)
         if len(counts) > 2 * CLUSTER_TERMS:
             prune(counts, CLUSTER_TERMS)
         if len(stream) > 2 * STREAM_TERMS:
             prune(stream, STREAM_TERMS)
             self.total = sum(stream.values())
+            self.trail.renew()
 
     def remove(self, terms: list[str], amount: float, counts: dict[str, float]) -> None:
         """Take one post's terms back, and every term that is then gone."""
@@ -178,3 +192,15 @@ class Vocabulary:
                         ledger[term] = left
                     else:
                         del ledger[term]
+                        if ledger is self.counts and self.trail.on:
+                            self.trail.drop(term)
+        if self.trail.on:
+            self.trail.touch(term for term in terms if term in self.counts)
+
+    def load(self, span: Span, segments: Sequence[Segment[float]]) -> None:
+        """Take the counts that were saved, in the order in which they came: sums of floats depend on it."""
+        for segment in segments:
+            for term in segment.gone:
+                self.counts.pop(term, None)
+            self.counts.update(segment.put)
+        self.trail.resume(span, segments)

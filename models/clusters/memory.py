@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b32encode
-from collections import OrderedDict
-from typing import TypeVar
 
 from models.clusters.cluster import Member
+from models.clusters.trail import Ledger
 from models.records import Post, account_of
 
 ID_CHARS = 12  # 60 bits: among a million clusters two meet by chance with probability 4e-7, and then one is re-hashed
-
-V = TypeVar("V")
-
-
-def put(bounded: OrderedDict[str, V], key: str, value: V, keep: int) -> None:
-    """Store as the newest entry and drop the oldest beyond `keep`."""
-    if key in bounded:
-        del bounded[key]
-    bounded[key] = value
-    while len(bounded) > keep:
-        bounded.popitem(last=False)
 
 
 def cluster_id(post: Post, attempt: int, salt: str) -> str:
@@ -39,28 +27,30 @@ class Memory:
     """Post → cluster, repeat → original, cluster → the one it went into."""
 
     def __init__(self, posts: int, members: int, ids: int) -> None:
-        self.keep_posts, self.keep_members, self.keep_ids = posts, members, ids
-        self.placed: OrderedDict[str, str] = OrderedDict()  # post id → cluster id at arrival
-        self.members: OrderedDict[str, Member] = OrderedDict()  # the newest of them, whole
-        self.repeats: OrderedDict[str, str] = OrderedDict()  # repeat id → original's post id
+        self.keep_posts = posts
+        self.placed: Ledger[str] = Ledger("placed", posts)  # post id → cluster id at arrival
+        self.members: Ledger[Member] = Ledger("members", members)  # the newest of them, whole
+        self.repeats: Ledger[str] = Ledger("repeats", posts)  # repeat id → original's post id
         self.accounts: set[str] = set()  # that these may be of; some whose posts were all forgotten are in it too
-        self.redirects: OrderedDict[str, str] = OrderedDict()  # merged away → into
-        self.retired: OrderedDict[str, None] = OrderedDict()  # expired: kept so that no id is given twice
+        self.redirects: Ledger[str] = Ledger("redirects", ids)  # merged away → into
+        self.retired: Ledger[None] = Ledger("retired", ids)  # expired: kept so that no id is given twice
 
     def remember(self, member: Member, cluster: str) -> None:
-        put(self.placed, member.post_id, cluster, self.keep_posts)
+        self.placed.put(member.post_id, cluster)
         self._hear_of(member.post_id)
-        put(self.members, member.post_id, member, self.keep_members)
+        self.members.put(member.post_id, member)
 
     def forget(self, post_id: str) -> Member | None:
         """Drop a post; returns it if it was still remembered whole."""
-        self.placed.pop(post_id, None)
-        return self.members.pop(post_id, None)
+        self.placed.forget(post_id)
+        return self.members.forget(post_id)
 
     def named_by(self, deleted: str) -> list[str]:
-        """The ids a deletion takes along: the post's own, or those of all posts and repeats of an account, oldest first.
+        """The ids a deletion takes along: the post's own, or those of all posts and repeats of an account, oldest
+        first.
 
-        An account's are found by reading through all (0.1 s at most, measured): rare, as most that close have none here.
+        An account's are found by reading through all (0.1 s at most, measured): rare, as most that close have none
+        here.
         """
         if deleted in self.placed or deleted in self.repeats or deleted not in self.accounts:
             return [deleted]
@@ -78,7 +68,7 @@ class Memory:
         self.accounts = {account_of(p) for known in (self.placed, self.repeats) for p in known if "/" in p}
 
     def repeat(self, repeat_id: str, of: str) -> None:
-        put(self.repeats, repeat_id, of, self.keep_posts)
+        self.repeats.put(repeat_id, of)
         self._hear_of(repeat_id)
 
     def cluster_of(self, post_id: str) -> str | None:
@@ -91,15 +81,15 @@ class Memory:
         root = cluster
         while root in self.redirects:
             root = self.redirects[root]
-        while cluster != root:  # path compression: the next look-up is one step
+        while cluster != root:  # path compression: the next look-up is one step (saved or not, it leads to the same)
             self.redirects[cluster], cluster = root, self.redirects[cluster]
         return root
 
     def redirect(self, gone: str, into: str) -> None:
-        put(self.redirects, gone, into, self.keep_ids)
+        self.redirects.put(gone, into)
 
     def retire(self, gone: str) -> None:
-        put(self.retired, gone, None, self.keep_ids)
+        self.retired.put(gone, None)
 
     def is_taken(self, cluster: str) -> bool:
         return cluster in self.redirects or cluster in self.retired

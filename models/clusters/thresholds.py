@@ -42,10 +42,12 @@ def suggest_thresholds(vectors: np.ndarray, words: bool = True, seed: int = 0) -
     rng = np.random.default_rng(seed)
     left = rng.integers(0, n, PAIRS)
     right = (left + rng.integers(1, n, PAIRS)) % n  # never itself
-    cosines = np.concatenate([
-        np.einsum("ij,ij->i", vectors[a].astype(np.float32), vectors[b].astype(np.float32))
-        for a, b in zip(np.array_split(left, 20), np.array_split(right, 20), strict=True)
-    ])  # fmt: skip
+    cosines = np.concatenate(
+        [
+            np.einsum("ij,ij->i", vectors[a].astype(np.float32), vectors[b].astype(np.float32))
+            for a, b in zip(np.array_split(left, 20), np.array_split(right, 20), strict=True)
+        ]
+    )
     low, background = (float(v) for v in np.percentile(cosines, [16, 50]))
     spread = background - low
     attach, merge = background + ATTACH_SPREADS * spread, background + MERGE_SPREADS * spread

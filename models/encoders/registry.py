@@ -30,7 +30,7 @@ import fsspec
 import msgspec
 from msgspec import Struct
 
-from models.bundle import ADDED, FORMATS, MANIFEST, Bundle, Manifest, read_bundle
+from models.encoders.bundle import ADDED, FORMATS, MANIFEST, Bundle, Manifest, read_bundle
 from models.errors import BundleError, ConfigError, CrisisError, EncoderError, ServiceError
 
 OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "az", "adl", "oss", "oci"}
@@ -96,8 +96,9 @@ class Registry:
             return prefix
         if len(fits) != 1:
             among = ", ".join(fits or known) or "none"
-            raise EncoderError(f"{'several versions start' if fits else 'no version starts'} with {prefix!r} in "
-                                f"{self.url}: {among}")  # fmt: skip
+            raise EncoderError(
+                f"{'several versions start' if fits else 'no version starts'} with {prefix!r} in {self.url}: {among}"
+            )
         return fits[0]
 
     def publish(self, bundle: str | Path | Bundle) -> str:
@@ -117,13 +118,14 @@ class Registry:
             for name in names:
                 size, arrived = (read.path / name).stat().st_size, self._fs.info(self._path(version, name))["size"]
                 if size != arrived:
-                    raise ServiceError(f"{name} of {version} arrived with {arrived} of {size} bytes in {self.url}: "
-                                        "publish again")  # fmt: skip
+                    raise ServiceError(
+                        f"{name} of {version} arrived with {arrived} of {size} bytes in {self.url}: publish again"
+                    )
             self._put(read.path / MANIFEST, version, MANIFEST)
         return version
 
-    def fetch(self, version: str, cache_dir: str | Path) -> Path:
-        """A verified local copy: `<cache_dir>/<version>`, from the cache if it is whole there.
+    def fetch(self, version: str, cache_dir: str | Path) -> Bundle:
+        """A verified local copy in `<cache_dir>/<version>`, from the cache if it is whole there.
 
         Raises BundleError with the reason if what arrived is not this version, EncoderError if there is no such
         version, ServiceError if the registry cannot be read.
@@ -136,7 +138,7 @@ class Registry:
         temporary = Path(mkdtemp(prefix=f".{version}.", dir=target.parent))
         try:
             self._download(version, temporary)
-            _verified(temporary, version)
+            found = _verified(temporary, version)
             temporary.chmod(0o755)
             if target.exists():  # what is there was refused above
                 shutil.move(target, temporary.with_name(f"{temporary.name}.old"))
@@ -144,10 +146,10 @@ class Registry:
             try:
                 os.rename(temporary, target)
             except OSError:  # another process of this machine was faster
-                _verified(target, version)
+                return _verified(target, version)
+            return msgspec.structs.replace(found, path=target)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-        return target
 
     def choose(self, version: str) -> None:
         """Note the version people made current: what the gates hold the next one against. Raises ServiceError."""
@@ -235,12 +237,12 @@ def _files_of(manifest: Path, version: str) -> dict[str, str]:
     return files
 
 
-def _verified(path: Path, version: str) -> Path:
-    """`path`, if it holds exactly this version. Raises BundleError otherwise."""
-    found = version_of(read_bundle(path))
-    if found != version:
+def _verified(path: Path, version: str) -> Bundle:
+    """The bundle at `path`, if it is exactly this version. Raises BundleError otherwise."""
+    bundle = read_bundle(path)
+    if (found := version_of(bundle)) != version:
         raise BundleError(f"{path} holds {found}, not {version}: its files were changed")
-    return path
+    return bundle
 
 
 def version_cache() -> Path:

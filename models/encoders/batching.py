@@ -1,8 +1,8 @@
 """From a list of posts to their vectors: windows prepared in a thread while the window before is computed.
 
-Posts of a window are sorted by length and cut by a budget of tokens, so that little is computed for padding. Nothing waits
-for a clock: a batch starts as soon as the one before has ended. What is in a batch depends on the list alone, never
-on timing, so that the same list gives the same vectors.
+Posts of a window are sorted by length and cut by a budget of tokens, so that little is computed for padding. Nothing
+waits for a clock: a batch starts as soon as the one before has ended. What is in a batch depends on the list alone,
+never on timing, so that the same list gives the same vectors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def micro_batches(lengths: Sequence[int], budget: int) -> list[np.ndarray]:
 
 def packed_batches(lengths: Sequence[int], budget: int) -> list[np.ndarray]:
     """Places of posts, in batches whose tokens together are at most `budget`, for a forward that pads nothing."""
-    batches, now, tokens = [], [], 0
+    batches: list[np.ndarray] = []
+    now: list[int] = []
+    tokens = 0
     for i, length in enumerate(lengths):
         if now and tokens + length > budget:
             batches.append(np.array(now))

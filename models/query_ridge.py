@@ -47,7 +47,9 @@ def moments(vectors: np.ndarray, target: float | np.ndarray = 0.0) -> Moments:
 def without(every: Moments, part: Moments) -> Moments:
     """Moments of all rows but those of `part`, which are among them; targets must be 0."""
     n = max(every.rows - part.rows, 1)
-    return Moments((every.second * every.rows - part.second * part.rows) / n, np.zeros_like(every.first), every.rows - part.rows)
+    return Moments(
+        (every.second * every.rows - part.second * part.rows) / n, np.zeros_like(every.first), every.rows - part.rows
+    )
 
 
 def solve(groups: Iterable[tuple[float, Moments]], ridge: float = RIDGE) -> np.ndarray:
@@ -74,7 +76,9 @@ def _used(groups: Iterable[tuple[float, Moments]]) -> list[tuple[float, Moments]
 
 
 def _second(used: list[tuple[float, Moments]], ridge: float) -> np.ndarray:
-    second = sum(weight * m.second.astype(np.float64) for weight, m in used)
+    second = np.zeros_like(used[0][1].second, np.float64)
+    for weight, m in used:
+        second += weight * m.second.astype(np.float64)
     diagonal = np.full(len(second), ridge)
     diagonal[-1] = 1e-9
     return second + np.diag(diagonal)

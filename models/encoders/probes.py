@@ -1,7 +1,8 @@
-"""Probe vectors: a few texts whose vectors are stored with a version, so that a worker can tell that it computes the same.
+"""Probe vectors: a few texts whose vectors are stored with a version, so that a worker can tell that it computes the
+same.
 
-They also warm an encoder up. A wrong tokenizer library, a broken accelerator or a quantised kernel that rounds otherwise
-on this processor shows here, before the version serves a post.
+They also warm an encoder up. A wrong tokenizer library, a broken accelerator or a quantised kernel that rounds
+otherwise on this processor shows here, before the version serves a post.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import base64
 
 import numpy as np
 
-from models.encoder import Encoder
+from models.encoders.protocol import Encoder
 from models.errors import EncoderError
 
 PROBES = (
@@ -41,7 +42,9 @@ def check_probes(encoder: Encoder, stored: str | None = None) -> None:
         raise EncoderError(f"encoder {encoder.version} gave {vectors.shape} for {shape[0]} texts of {shape[1]} dims")
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
     if not np.allclose(norms, 1.0, atol=1e-3):  # false for NaN too
-        raise EncoderError(f"encoder {encoder.version} gives vectors that are not unit rows: lengths {norms.round(3).tolist()}")
+        raise EncoderError(
+            f"encoder {encoder.version} gives vectors that are not unit rows: lengths {norms.round(3).tolist()}"
+        )
     alone = encoder.encode([PROBES[0]])[0]
     if float(alone @ vectors[0]) < LEAST_COSINE:
         raise EncoderError(f"encoder {encoder.version}: a text's vector depends on the texts beside it")
@@ -49,10 +52,13 @@ def check_probes(encoder: Encoder, stored: str | None = None) -> None:
         return
     raw = np.frombuffer(base64.b64decode(stored), "<f2")
     if raw.size != vectors.size:
-        raise EncoderError(f"encoder {encoder.version} was published with {raw.size} probe values, gives {vectors.size}")
+        raise EncoderError(
+            f"encoder {encoder.version} was published with {raw.size} probe values, gives {vectors.size}"
+        )
     cosines = (raw.reshape(shape).astype(np.float32) * vectors).sum(1)
     if (worst := float(cosines.min())) < LEAST_COSINE:
         raise EncoderError(
-            f"encoder {encoder.version} does not compute here what it did where it was published: cosine {worst:.4f} on "
+            f"encoder {encoder.version} does not compute here what it did where it was published: cosine "
+            f"{worst:.4f} on "
             f"{PROBES[int(cosines.argmin())]!r}; compare the versions of tokenizers and the back-end"
         )

@@ -16,31 +16,28 @@ from msgspec import Struct
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from models.encoder import Encoder
+from models.encoders.protocol import Encoder
 from models.errors import BundleError, VersionMismatch
 from models.queries import background_texts, load_queries
-from models.text import Cleaning
 
 Known = Mapping[str, np.ndarray]  # text → its (d,) float32 unit vector
 
 
 class _About(Struct, frozen=True):
-    """What lies beside the vectors. One string: safetensors does not keep the order of several, so bytes would differ."""
+    """What lies beside the vectors. One string: safetensors does not keep the order of several, so bytes
+    would differ.
+    """
 
     encoder_version: str
     texts: list[str]
 
 
-class Remembering:
+class CachedEncoder:
     """An `Encoder` that reads only the texts whose vectors are not known yet."""
 
     def __init__(self, encoder: Encoder, known: Known) -> None:
-        self.version, self.dim = encoder.version, encoder.dim
+        self.version, self.dim, self.cleaning = encoder.version, encoder.dim, encoder.cleaning
         self._encoder, self._known = encoder, known
-
-    @property
-    def cleaning(self) -> Cleaning:
-        return self._encoder.cleaning
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(n, dim) float32 unit rows; each distinct unknown text is encoded once."""
@@ -76,7 +73,8 @@ def read_vectors(path: Path, encoder: Encoder) -> Known:
         raise BundleError(f"{path}: {error}") from error
     if (about.encoder_version, vectors.shape) != (encoder.version, (len(about.texts), encoder.dim)):
         raise VersionMismatch(
-            f"{path} holds {vectors.shape} vectors of {about.encoder_version} for {len(about.texts)} texts, the encoder "
+            f"{path} holds {vectors.shape} vectors of {about.encoder_version} for {len(about.texts)} texts, "
+            "the encoder "
             f"is {encoder.version} with {encoder.dim} dims: publish it again"
         )
     return dict(zip(about.texts, vectors, strict=True))

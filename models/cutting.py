@@ -7,7 +7,7 @@ each item is applied once even where a redelivered frame is cut elsewhere (its m
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -31,7 +31,7 @@ def cut(frame: F, start: int, stop: int) -> F:
     """Items start..stop of a frame, 0 ≤ start ≤ stop, with the vectors and matches of the posts among them."""
     at, repeats = frame.origin, len(frame.posts)
     deletions = repeats + len(frame.repeats)
-    changes: dict = {
+    changes: dict[str, Any] = {
         "origin": Origin(at.partition, at.offset, at.item + start),
         "posts": frame.posts[start:stop],
         "repeats": frame.repeats[max(0, start - repeats) : max(0, stop - repeats)],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from heapq import nsmallest
 
 import numpy as np
 from msgspec import Struct
@@ -42,21 +43,37 @@ class Due(Struct):
     posts: int = 0
 
 
-class Book:
+class LiveClusters:
     """State of one stream's clusters. Slots number the clusters, oldest first, as in the kernel."""
 
     def __init__(self, config: ClusterConfig, dim: int) -> None:
         self.config = config
         self.lexicon = Lexicon(dim, config.lexical)
-        self.kernel = Kernel(self.lexicon.width, config.t_attach, config.t_merge)
+        self.kernel = self._kernel()
         self.clusters: list[Cluster | None] = []  # by slot; None where it ended and the gap is not closed yet
         self.slots: dict[str, int] = {}  # live cluster id → slot
         self.changed: set[int] = set()  # slots touched since the last merge: only they can have news
+        self.unsaved: set[str] = set()  # ids of live clusters that are not as they were last saved
         self.memory = Memory(config.remember_posts, config.remember_members, config.remember_ids)
         self.vocabulary = Vocabulary(config.half_life_s)
         self.counters = Counters()
         self.clock = self.started = -math.inf  # stream time, epoch seconds
         self.stream = Rates(at=-math.inf)  # of all posts: what a new cluster's slow rate starts from
+
+    def cluster(self, slot: int) -> Cluster:
+        """The cluster of a slot. Asking for one that has ended is a mistake of ours, and stops here."""
+        found = self.clusters[slot]
+        assert found is not None, f"slot {slot} has ended"
+        return found
+
+    def living(self) -> list[Cluster]:
+        """All live clusters, oldest first; after `compact` they are those of the slots."""
+        return [cluster for cluster in self.clusters if cluster is not None]
+
+    def _kernel(self) -> Kernel:
+        """An empty one, with room for all that can live: to grow means to copy, a pause of 0.1 s at 8,000 clusters."""
+        config, most = self.config, min(self.config.max_clusters, 20_000) * 3 // 2
+        return Kernel(self.lexicon.width, config.t_attach, config.t_merge, self.lexicon.dim, capacity=most)
 
     def forward(self, rates: Rates) -> Rates:
         if rates.at != self.clock:
@@ -88,7 +105,7 @@ class Book:
         self.counters.founded += 1
 
     def _join(self, slot: int, member: Member, terms: list[str], author: str | None) -> None:
-        cluster, config = self.clusters[slot], self.config
+        cluster, config = self.cluster(slot), self.config
         age = self.clock - member.at
         weight, fast, slow = 1.0, 1.0, 1.0
         if age > 0:
@@ -103,11 +120,16 @@ class Book:
         cluster.count(member)
         cluster.touched_post, cluster.touched_s = self.counters.posts, self.clock
         if self.vocabulary.due(self.clock):
-            self.vocabulary.rescale(self.clock, [c.terms for c in self.clusters if c])
+            self.vocabulary.rescale(self.clock, [c.terms for c in self.living()])
+            self.unsaved.update(self.slots)
         self.vocabulary.add(terms, self.vocabulary.scale(member.at), cluster.terms)
         cluster.keep_example(member, config.examples_kept)
         self.memory.remember(member, cluster.id)
+        self._touched(slot, cluster)
+
+    def _touched(self, slot: int, cluster: Cluster) -> None:
         self.changed.add(slot)
+        self.unsaved.add(cluster.id)
 
     def slot_of(self, post_id: str) -> int | None:
         """The live cluster a post, or the original of a repeat, is in."""
@@ -124,20 +146,21 @@ class Book:
             self.counters.unplaced += 1
             return
         self.memory.repeat(repeat.id, repeat.of)
-        cluster = self.clusters[slot]
+        cluster = self.cluster(slot)
         self.forward(cluster.rates).add(Rates(self.clock, 1.0, 1.0, 1.0))
         cluster.posts += 1
         cluster.touched_post, cluster.touched_s = self.counters.posts, self.clock
-        self.changed.add(slot)
+        self._touched(slot, cluster)
 
     def unrepeat(self, repeat_id: str) -> bool:
         """Take a repeat back. Returns False if it is not known as one."""
         slot = self.slot_of(repeat_id)
-        if self.memory.repeats.pop(repeat_id, None) is None:
+        if self.memory.repeats.forget(repeat_id) is None:
             return False
         if slot is not None:
-            self.clusters[slot].posts -= 1
-            self.changed.add(slot)
+            cluster = self.cluster(slot)
+            cluster.posts -= 1
+            self._touched(slot, cluster)
         return True
 
     def leave(self, post_id: str) -> tuple[Cluster, bool, bool] | None:
@@ -150,7 +173,7 @@ class Book:
         member = self.memory.forget(post_id)
         if slot is None:
             return None
-        cluster = self.clusters[slot]
+        cluster = self.cluster(slot)
         example = next((m for m in cluster.examples if m.post_id == post_id), None)
         member = member or example
         cluster.posts -= 1
@@ -160,7 +183,7 @@ class Book:
             rates.weight = max(rates.weight - gone, 0.0)
             self.vocabulary.remove(terms_of(member.text), self.vocabulary.scale(member.at), cluster.terms)
             cluster.forget(member)
-        self.changed.add(slot)
+        self._touched(slot, cluster)
         row = self.lexicon.unpack([member.vector])[0] if member is not None and member.vector else None
         lives = self.kernel.take(slot, row)
         if not lives:
@@ -171,13 +194,13 @@ class Book:
         """Join all clusters that are near enough. Returns those that went into another, in order."""
         gone = []
         for winner, loser in self.kernel.merge(full):
-            mine, other = self.clusters[winner], self.clusters[loser]
+            mine, other = self.cluster(winner), self.cluster(loser)
             self.forward(mine.rates)
             self.forward(other.rates)
             mine.absorb(other, self.config.examples_kept)
             self.memory.redirect(other.id, mine.id)
             self._vacate(loser)
-            self.changed.add(winner)
+            self._touched(winner, mine)
             self.counters.merged += 1
             gone.append(other)
         return gone
@@ -196,13 +219,13 @@ class Book:
                 if quiet and self.counters.posts - cluster.touched_post > posts:
                     ended.append(self.close(slot))
         if (excess := len(self.slots) - config.max_clusters) > 0:
-            order = sorted((c.version > 0, c.posts > 1, c.touched_post, s) for s, c in enumerate(self.clusters) if c)
-            ended += [self.close(slot) for *_, slot in order[:excess]]
+            staleness = ((c.version > 0, c.posts > 1, c.touched_post, s) for s, c in enumerate(self.clusters) if c)
+            ended += [self.close(slot) for *_, slot in nsmallest(excess, staleness)]
             self.counters.evicted += excess
         return ended
 
     def close(self, slot: int) -> Cluster:
-        cluster = self.clusters[slot]
+        cluster = self.cluster(slot)
         self.memory.retire(cluster.id)
         self.kernel.drop(slot)
         self._vacate(slot)
@@ -210,16 +233,19 @@ class Book:
         return cluster
 
     def _vacate(self, slot: int) -> None:
-        del self.slots[self.clusters[slot].id]
+        name = self.cluster(slot).id
+        del self.slots[name]
+        self.unsaved.discard(name)
         self.clusters[slot] = None
         self.changed.discard(slot)
 
     def compact(self) -> None:
         """Close the gaps that ended clusters left. Changes no result."""
         moved = {old: new for new, old in enumerate(self.kernel.compact())}
-        self.clusters = [c for c in self.clusters if c is not None]
+        living = self.living()
+        self.clusters = [*living]
         self.changed = {moved[slot] for slot in self.changed}
-        self.slots = {c.id: slot for slot, c in enumerate(self.clusters)}
+        self.slots = {c.id: slot for slot, c in enumerate(living)}
 
     def rebase(self, config: ClusterConfig, dim: int, vectors: np.ndarray) -> None:
         """Give every cluster new vectors. vectors: (n, dim) unit, of all examples in cluster order.
@@ -227,15 +253,16 @@ class Book:
         Nothing counts as changed: a new encoder alone joins no clusters, they are compared again as posts touch them.
         """
         self.compact()
-        before, counts = self.lexicon, self.kernel.counts[: len(self.clusters)].copy()
+        living = self.living()
+        before, counts = self.lexicon, self.kernel.counts[: len(living)].copy()
         self.config, self.lexicon = config, Lexicon(dim, config.lexical)
         self.lexicon.seen, self.lexicon.table = before.seen, before.table
-        self.kernel = Kernel(self.lexicon.width, config.t_attach, config.t_merge)
-        examples = [member for cluster in self.clusters for member in cluster.examples]
+        self.kernel = self._kernel()
+        examples = [member for cluster in living for member in cluster.examples]
         packed = self.lexicon.repack(vectors, [member.vector for member in examples], before)
         rows, moved = self.lexicon.unpack(packed), [m.with_vector(v) for m, v in zip(examples, packed, strict=True)]
         sums, start = np.zeros((len(counts), self.lexicon.width)), 0
-        for slot, cluster in enumerate(self.clusters):
+        for slot, cluster in enumerate(living):
             end = start + len(cluster.examples)
             cluster.examples = moved[start:end]
             if end > start:
@@ -244,4 +271,4 @@ class Book:
         members, by_id = self.memory.members, {member.post_id: member for member in moved}
         for post_id, member in members.items():
             members[post_id] = by_id.get(post_id) or member.with_vector(b"")
-        self.kernel.load(sums, counts, set(), set())
+        self.kernel.load(sums, counts, set(), set(), strange=set(range(len(counts))))

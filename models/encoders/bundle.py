@@ -5,6 +5,7 @@
     tokenizer.json        a `tokenizers` file
     README.md             optional: the model card, for people
     calibration.json      optional: thresholds per query, made for this encoder by `training.calibrate`
+    clusters.json         optional: cluster thresholds, measured for this encoder by `training.evaluate_clusters`
     queries.safetensors   optional: vectors of the bundled queries and background, made when it is published
 
 `id` is a hash of the weights, the tokenizer and the settings that decide what the vectors mean (back-end, dimension,
@@ -31,8 +32,14 @@ FORMAT = "crisis-encoder/1"
 MANIFEST = "manifest.json"
 CALIBRATION = "calibration.json"
 CARD = "README.md"
+CLUSTERS = "clusters.json"
 QUERY_VECTORS = "queries.safetensors"
-ADDED = (CARD, CALIBRATION, QUERY_VECTORS)  # files that say something about the vectors and do not change them
+ADDED = (
+    CARD,
+    CALIBRATION,
+    CLUSTERS,
+    QUERY_VECTORS,
+)  # files that say something about the vectors and do not change them
 FORMATS = (FORMAT,)
 
 
@@ -48,7 +55,7 @@ class LanguageFigures(Struct, frozen=True, omit_defaults=True):
 class Manifest(Struct, frozen=True):
     """The bundle's own description. See the module for what `id` covers."""
 
-    backend: str  # "static" | "onnx" | "torch"
+    backend: str  # "static" | "onnx"
     dim: int
     max_length: int  # pieces read of a post; the rest is not seen
     cleaning: Cleaning
@@ -80,10 +87,16 @@ class Bundle(Struct, frozen=True):
 def content_id(manifest: Manifest) -> str:
     """12 hex digits over what decides the vectors."""
     meaning = [
-        manifest.format, manifest.backend, manifest.dim, manifest.max_length, manifest.cleaning, manifest.pooling,
-        manifest.whitening, sorted(manifest.settings.items()),
+        manifest.format,
+        manifest.backend,
+        manifest.dim,
+        manifest.max_length,
+        manifest.cleaning,
+        manifest.pooling,
+        manifest.whitening,
+        sorted(manifest.settings.items()),
         sorted(item for item in manifest.files.items() if item[0] not in ADDED),
-    ]  # fmt: skip
+    ]
     return hashlib.sha256(msgspec.json.encode(meaning)).hexdigest()[:12]
 
 
@@ -99,7 +112,9 @@ def read_bundle(path: str | Path) -> Bundle:
     except msgspec.MsgspecError as error:
         raise BundleError(f"{path / MANIFEST} is not JSON ({error}): truncated? copy the bundle again") from None
     if format_ not in FORMATS:
-        raise BundleError(f"{path} has format {format_!r}, this version reads {', '.join(FORMATS)}: upgrade, or re-publish")
+        raise BundleError(
+            f"{path} has format {format_!r}, this version reads {', '.join(FORMATS)}: upgrade, or re-publish"
+        )
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)
     except msgspec.MsgspecError as error:
@@ -115,10 +130,14 @@ def read_bundle(path: str | Path) -> Bundle:
     if not manifest.files:
         raise BundleError(f"{path} lists no files: nothing vouches for its weights")
     if manifest.id != content_id(manifest):
-        raise BundleError(f"{path} calls itself {manifest.id}, its content is {content_id(manifest)}: it was edited by hand")
+        raise BundleError(
+            f"{path} calls itself {manifest.id}, its content is {content_id(manifest)}: it was edited by hand"
+        )
     if unlisted := [name for name in ADDED if name not in manifest.files and (path / name).exists()]:
-        raise BundleError(f"{path} holds {', '.join(unlisted)}, which {MANIFEST} does not list: nobody vouches for it; "
-                          "take it out, or put it in with models.bundle.add_file")  # fmt: skip
+        raise BundleError(
+            f"{path} holds {', '.join(unlisted)}, which {MANIFEST} does not list: nobody vouches for it; "
+            "take it out, or put it in with models.encoders.bundle.add_file"
+        )
     return Bundle(path, manifest)
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from models.encoder import Encoder
+from models.encoders.protocol import Encoder
 from models.errors import ConfigError, EncoderError, SampleTooSmall, VersionMismatch
 from models.text import Cleaning
 
@@ -36,7 +36,8 @@ class Whitening(Struct, frozen=True, eq=False):
                 f"vectors have dim {vectors.shape[-1]}, this whitening was fitted on dim {len(self.mean)}: fit it again"
                 " on the encoder it is used with"
             )
-        return (vectors.astype(np.float32) - self.mean) @ self.axes
+        mapped: np.ndarray = (vectors.astype(np.float32) - self.mean) @ self.axes
+        return mapped
 
     def to_bytes(self) -> bytes:
         """A safetensors file with `mean` and `axes`."""
@@ -107,4 +108,5 @@ class WhitenedEncoder:
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         at_mean = norms[:, 0] < 1e-6
         vectors[at_mean], norms[at_mean] = np.eye(self.dim, dtype=np.float32)[-1], 1.0
-        return vectors / norms
+        unit: np.ndarray = vectors / norms
+        return unit

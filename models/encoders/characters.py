@@ -1,8 +1,8 @@
 """A student that reads letters: a convolution over each word's bytes in place of a table of pieces, then a transformer.
 
-Source: CharacterBERT (El Boukkouri et al. 2020, https://arxiv.org/abs/2010.10392), as c-RoLASER uses it (Nishimwe, Sagot,
-Bawden 2024, section 5): 1 to 7 bytes wide, highway layers, projected to the transformer's width. A misspelt word is a
-little other there, not a row of pieces that no one has seen.
+Source: CharacterBERT (El Boukkouri et al. 2020, https://arxiv.org/abs/2010.10392), as c-RoLASER uses it (Nishimwe,
+Sagot, Bawden 2024, section 5): 1 to 7 bytes wide, highway layers, projected to the transformer's width. A misspelt word
+is a little other there, not a row of pieces that no one has seen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from tokenizers import pre_tokenizers
 from transformers import BertConfig, BertModel
 
-from models.batching import encode_in_windows, micro_batches
+from models.encoders.batching import encode_in_windows, micro_batches
 from models.errors import EncoderError
 from models.text import Cleaning
 
@@ -40,7 +40,15 @@ class Shape(Struct, frozen=True):
     max_words: int = 128
     dim: int = 1024  # of the vectors it gives
     symbol_dim: int = 16
-    filters: tuple[tuple[int, int], ...] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))  # width, count
+    filters: tuple[tuple[int, int], ...] = (
+        (1, 32),
+        (2, 32),
+        (3, 64),
+        (4, 128),
+        (5, 256),
+        (6, 512),
+        (7, 1024),
+    )  # width, count
     pooling: str = "max"  # "max" (the paper's) or "mean"
     highways: int = 2
 
@@ -58,24 +66,33 @@ class CharacterEncoder(torch.nn.Module):
         super().__init__()
         self.shape = shape
         self.symbols = torch.nn.Embedding(SYMBOLS, shape.symbol_dim, padding_idx=_PAD)
-        self.filters = torch.nn.ModuleList(torch.nn.Conv1d(shape.symbol_dim, count, width) for width, count in shape.filters)
+        self.filters = torch.nn.ModuleList(
+            torch.nn.Conv1d(shape.symbol_dim, count, width) for width, count in shape.filters
+        )
         features = sum(count for _, count in shape.filters)
         self.highways = torch.nn.ModuleList(torch.nn.Linear(features, 2 * features) for _ in range(shape.highways))
         for layer in self.highways:
+            assert isinstance(layer, torch.nn.Linear)
             layer.bias.data[features:] = 1.0  # gates begin open: the word passes as it is
         self.to_hidden = torch.nn.Linear(features, shape.hidden)
         # One row of pieces, never read: the words come as vectors.
         config = BertConfig(
-            vocab_size=1, hidden_size=shape.hidden, num_hidden_layers=shape.layers, num_attention_heads=shape.heads,
-            intermediate_size=4 * shape.hidden, max_position_embeddings=shape.max_words + 2, pad_token_id=0,
-        )  # fmt: skip
-        self.body = BertModel(config, add_pooling_layer=False)
+            vocab_size=1,
+            hidden_size=shape.hidden,
+            num_hidden_layers=shape.layers,
+            num_attention_heads=shape.heads,
+            intermediate_size=4 * shape.hidden,
+            max_position_embeddings=shape.max_words + 2,
+            pad_token_id=0,
+        )
+        self.body = BertModel(config, add_pooling_layer=False)  # type: ignore[no-untyped-call]
         self.to_out = torch.nn.Linear(shape.hidden, shape.dim)
 
     def forward(self, texts: Sequence[list[list[int]]]) -> torch.Tensor:
         where = self.to_out.weight.device
         rows, length = len(texts), max(map(len, texts))
-        # Every word ends in padding as wide as the widest filter: else a word's features would hang on the batch's longest.
+        # Every word ends in padding as wide as the widest filter: else a word's features would hang on the batch's
+        # longest.
         widest = max(len(word) for words in texts for word in words) + max(width for width, _ in self.shape.filters)
         symbols = np.zeros((rows, length, widest), np.int64)
         mask = np.zeros((rows, length), np.int64)
@@ -84,14 +101,20 @@ class CharacterEncoder(torch.nn.Module):
             for j, word in enumerate(words):
                 symbols[i, j, : len(word)] = word
         seen = torch.from_numpy(mask).to(where)
-        flat = self.symbols(torch.from_numpy(symbols).to(where).flatten(0, 1)).transpose(1, 2)  # (rows · length, symbol_dim, widest)
-        features = torch.cat([torch.relu(conv(flat)).amax(-1) for conv in self.filters], -1)  # (rows · length, features)
+        flat = self.symbols(torch.from_numpy(symbols).to(where).flatten(0, 1)).transpose(
+            1, 2
+        )  # (rows · length, symbol_dim, widest)
+        features = torch.cat(
+            [torch.relu(conv(flat)).amax(-1) for conv in self.filters], -1
+        )  # (rows · length, features)
         for layer in self.highways:
             new, gate = layer(features).chunk(2, -1)
             gate = torch.sigmoid(gate)
             features = gate * features + (1 - gate) * torch.relu(new)
         words = self.to_hidden(features).unflatten(0, (rows, length))
-        states = self.to_out(self.body(inputs_embeds=words, attention_mask=seen).last_hidden_state)  # (rows, length, dim)
+        states: torch.Tensor = self.to_out(
+            self.body(inputs_embeds=words, attention_mask=seen).last_hidden_state
+        )  # (rows, length, dim)
         if self.shape.pooling == "max":
             return states.masked_fill(seen[..., None] == 0, -1e4).amax(1)
         return (states * seen[..., None]).sum(1) / seen.sum(1, keepdim=True)
@@ -100,7 +123,9 @@ class CharacterEncoder(torch.nn.Module):
         """config.json and model.safetensors, for `load_character_encoder`."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / SHAPE).write_bytes(msgspec.json.encode(self.shape))
-        save_file({name: tensor.contiguous() for name, tensor in self.state_dict().items()}, folder / "model.safetensors")
+        save_file(
+            {name: tensor.contiguous() for name, tensor in self.state_dict().items()}, folder / "model.safetensors"
+        )
 
 
 def load_character_encoder(folder: Path) -> CharacterEncoder:

@@ -1,8 +1,8 @@
 """Any sentence-transformers or transformers model as an `Encoder`, through torch (extra [torch]).
 
-sentence-transformers reads the directory: its modules, pooling, longest text and prompt. A BERT or XLM-R with one pooling
-is run packed on a GPU, in bfloat16; everything else in length-sorted batches by sentence-transformers' own modules,
-float32 on a CPU, bfloat16 on a GPU.
+sentence-transformers reads the directory: its modules, pooling, longest text and prompt. A BERT or XLM-R with one
+pooling is run packed on a GPU, in bfloat16; everything else in length-sorted batches by sentence-transformers' own
+modules, float32 on a CPU, bfloat16 on a GPU.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 
-from models.batching import encode_in_windows, micro_batches, packed_batches
+from models.encoders.batching import encode_in_windows, micro_batches, packed_batches
+from models.encoders.packed import Packed, PackedEncoder, refusal
 from models.errors import EncoderError
-from models.packed import Packed, PackedEncoder, refusal
 from models.text import Cleaning
 
 TOKENS = {"cpu": 4096, "cuda": 16384}  # in a batch, padding counted; on a CPU flat within 8 % from 512 to 4096
@@ -35,7 +36,9 @@ class TransformerEncoder:
     def __init__(self, ref: str | Path, cleaning: Cleaning | None = None, packed: bool | None = None) -> None:
         ref = str(ref)
         # The CrisisTransformers sentence encoders of 2024 read @MENTION, all else here @USER.
-        self.cleaning = cleaning or Cleaning(mention_token="@MENTION" if "CT-" in ref and ref.endswith("-SE") else "@USER")
+        self.cleaning = cleaning or Cleaning(
+            mention_token="@MENTION" if "CT-" in ref and ref.endswith("-SE") else "@USER"
+        )
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         try:
             model = SentenceTransformer(ref, device=str(self.device))
@@ -51,8 +54,12 @@ class TransformerEncoder:
         self._prefix: str = model.prompts.get(model.default_prompt_name or "", "") or ""
         pooling = next((module for module in model if isinstance(module, Pooling)), None)
         if self._prefix and pooling is not None and not pooling.include_prompt:
-            raise EncoderError(f"{ref} pools without its prompt {self._prefix!r}, which is not supported: save it without one")
-        self.dim: int = model.get_embedding_dimension()
+            raise EncoderError(
+                f"{ref} pools without its prompt {self._prefix!r}, which is not supported: save it without one"
+            )
+        if (dim := model.get_embedding_dimension()) is None:
+            raise EncoderError(f"{ref} does not say how wide its vectors are: save it with a pooling module")
+        self.dim: int = dim
         self._longest = min(model.max_seq_length or LONGEST, LONGEST)
         self.version: str = self._version()
         self._packed: PackedEncoder | None = None
@@ -71,7 +78,8 @@ class TransformerEncoder:
 
     def _ids(self, cleaned: list[str]) -> list[list[int]]:
         texts = [self._prefix + text for text in cleaned]
-        return self._tokenizer(texts, truncation=True, max_length=self._longest)["input_ids"]
+        ids: list[list[int]] = self._tokenizer(texts, truncation=True, max_length=self._longest)["input_ids"]
+        return ids
 
     def _prepare(self, cleaned: list[str]) -> list[tuple[np.ndarray, dict[str, torch.Tensor]]]:
         ids = self._ids(cleaned)
@@ -83,6 +91,7 @@ class TransformerEncoder:
     def _prepare_packed(self, cleaned: list[str]) -> list[tuple[np.ndarray, Packed]]:
         ids = self._ids(cleaned)
         batches = packed_batches([len(post) for post in ids], TOKENS[self.device.type])
+        assert self._packed is not None  # this is how texts are prepared for it
         return [(rows, self._packed.pack([ids[i] for i in rows])) for rows in batches]
 
     def _run(self, batch: dict[str, torch.Tensor]) -> Callable[[], np.ndarray]:
@@ -105,12 +114,18 @@ class TransformerEncoder:
 
 def _packed_of(model: SentenceTransformer, device: torch.device) -> PackedEncoder | None:
     """The model's weights for a packed forward; None if its modules or its shape are others."""
-    modules = list(model)
-    if model.truncate_dim is not None or [type(module) for module in modules[:2]] != [Transformer, Pooling] or len(modules) > 3:
+    modules: list[Any] = list(model)
+    kinds = [type(module) for module in modules]
+    plain = [Transformer, Pooling], [Transformer, Pooling, Normalize]
+    projected = [Transformer, Pooling, Normalize, Dense, Normalize]
+    if model.truncate_dim is not None or (kinds not in plain and kinds != projected):
         return None
-    if len(modules) == 3 and not isinstance(modules[2], Normalize):
-        return None
+    projection = None
+    if kinds == projected:
+        if not isinstance(modules[3].activation_function, torch.nn.Identity):
+            return None
+        projection = modules[3].linear
     body, pooling = modules[0].auto_model, modules[1].pooling_mode
     if pooling not in ("mean", "cls", "max") or refusal(body.config):
         return None
-    return PackedEncoder(body, pooling, body.dtype).to(device).eval()
+    return PackedEncoder(body, pooling, body.dtype, projection).to(device).eval()

@@ -1,11 +1,11 @@
 """The static encoder: a table of vectors; a post is the unit vector of the sum of its features' rows.
 
 Features are the pieces of a multilingual tokenizer and, where the bundle says so, groups of consonants that every
-script shares (`models.skeleton`) and groups of letters that survive slips (`models.letters`); "w4t3r" is read as "water"
-first (`models.leet`). The weight of a feature is the length of its row, so rare words speak louder than "the" without a
-second table. No attention, no torch; most of the time is the tokenizer's. Rows are int8, one scale each.
-Compare model2vec (https://github.com/MinishLab/model2vec) and SIF (Arora, Liang, Ma 2017); ours is trained across
-languages by `training.distill`.
+script shares (`models.encoders.consonants`) and groups of letters that survive slips (`models.encoders.letter_ngrams`);
+"w4t3r" is read as "water" first (`models.encoders.leet`). The weight of a feature is the length of its row, so rare
+words speak louder than "the" without a second table. No attention, no torch; most of the time is the tokenizer's. Rows
+are int8, one scale each. Compare model2vec (https://github.com/MinishLab/model2vec) and SIF (Arora, Liang, Ma 2017);
+ours is trained across languages by `training.distill`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from safetensors.numpy import load_file
 from scipy.sparse import csr_array
 from tokenizers import Tokenizer
 
-from models.bundle import Bundle, Manifest
+from models.encoders.bundle import Bundle, Manifest
+from models.encoders.consonants import GRAMS, skeleton_grams
+from models.encoders.leet import Leet
+from models.encoders.letter_ngrams import letter_groups
+from models.encoders.word_cache import WordCache, words_are_independent
 from models.errors import BundleError
-from models.leet import Leet
-from models.letters import letter_groups
-from models.skeleton import GRAMS, skeleton_grams
 from models.text import Cleaning, clean
 
 BATCH = 1024  # posts split at a time: enough to keep the tokenizer's threads busy
@@ -38,7 +39,7 @@ class Reading(Struct, frozen=True):
     max_length: int  # pieces; twice as many consonant groups and four times as many letter groups
     skeleton: bool = False
     letters: int = 0  # rows for letter groups; 0 = none are read
-    leet: bool = False  # digits and signs inside words as letters (models.leet)
+    leet: bool = False  # digits and signs inside words as letters (models.encoders.leet)
 
     def rows(self, pieces: int) -> int:
         """Rows of the table: one for each piece, then consonant groups, then letter groups."""
@@ -52,6 +53,7 @@ class Reader:
         self.tokenizer, self.cleaning, self.reading = tokenizer, cleaning, reading
         self._pieces = tokenizer.get_vocab_size()
         self._leet = Leet(tokenizer) if reading.leet else None
+        self._words = WordCache(tokenizer) if words_are_independent(tokenizer) else None
 
     def features(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """The rows the texts read, one text after another, int32, and where each text begins and ends: text i has
@@ -61,7 +63,9 @@ class Reader:
         cleaned = [clean(text, self.cleaning) for text in texts]
         if self._leet:
             cleaned = [self._leet.read(text) for text in cleaned]
-        split = _BESIDE.submit(self.tokenizer.encode_batch_fast, cleaned, add_special_tokens=False)
+        whole = None  # a tokenizer that reads whole texts does so meanwhile, in its own threads
+        if self._words is None:
+            whole = _BESIDE.submit(self.tokenizer.encode_batch_fast, cleaned, add_special_tokens=False)
         kinds = []
         first = self._pieces
         if reading.skeleton:
@@ -69,7 +73,11 @@ class Reader:
         if reading.letters:
             first += reading.rows(0) - reading.letters
             kinds.append([groups[: 4 * most] + first for groups in letter_groups(cleaned, reading.letters)])
-        kinds.insert(0, [np.array(encoding.ids[:most], np.int32) for encoding in split.result()])
+        if self._words is not None:
+            pieces = self._words.pieces(cleaned, most)
+        elif whole is not None:
+            pieces = [encoding.ids[:most] for encoding in whole.result()]
+        kinds.insert(0, [np.array(ids, np.int32) for ids in pieces])
         found = [rows for text in zip(*kinds, strict=True) for rows in text]
         starts = np.zeros(len(texts) + 1, np.int64)
         np.cumsum(np.reshape([len(rows) for rows in found], (len(texts), len(kinds))).sum(1), out=starts[1:])

@@ -7,8 +7,8 @@ features beside the pieces, over the text without its spaces, after folding: cas
 classes of letters that people swap for digits and signs. They also let related spellings of thin languages and
 dialects share what they learn. Compare fastText's character n-grams (Bojanowski et al. 2017), which stay inside words.
 
-A group's row is its hash modulo the number of rows the bundle has, as there. Chinese characters count as two letters, so
-that a group holds two or three of them.
+A group's row is its hash modulo the number of rows the bundle has, as there. Chinese characters count as two letters,
+so that a group holds two or three of them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ import numpy as np
 
 SIZE = 4
 
-# One letter for each class that leet and slips of the eye mix up; the digit or sign goes with the letters it stands for.
-_CLASSES = {"aа4@αάɑ": "a", "8вβ": "b", "3εзэ": "e", "q96б": "g", "l1|iі": "i", "0оοσ": "o", "5$": "s", "7+т": "t", "2z": "z",
-            "w": "u", "v": "u", "y": "i", "đ": "d", "ł": "i", "ø": "o", "ı": "i", "æ": "ae", "œ": "oe", "ß": "s"}  # fmt: skip
+# One letter for each class that leet and slips of the eye mix up; the digit or sign goes with the letters it stands
+# for.
+_CLASSES = {"aа4@αάɑ": "a", "8вβ": "b", "3εзэ": "e", "q96б": "g", "l1|iі": "i", "0оοσ": "o", "5$": "s", "7+т": "t",
+            "2z": "z", "w": "u", "v": "u", "y": "i", "đ": "d", "ł": "i", "ø": "o", "ı": "i", "æ": "ae",
+            "œ": "oe", "ß": "s"}  # fmt: skip
 _FOLDED = {char: letter for chars, letter in _CLASSES.items() for char in chars}
 _INNER_SIGN = re.compile(r"(?<=\w)!(?=\w)")  # h!lp, but not help!
 
@@ -41,7 +43,7 @@ def _fold(char: str) -> str:
     return "".join(letters)
 
 
-class _Letters(dict):
+class _Letters(dict[int, str]):
     """A translation table that fills itself: each character is looked up once in the life of the process."""
 
     def __missing__(self, code: int) -> str:

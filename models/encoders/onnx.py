@@ -1,4 +1,4 @@
-"""A transformer exported by `training.export_onnx`, run by ONNX Runtime on the CPU (extra [onnx]); no torch.
+"""A transformer exported by `training.export_onnx`, run by ONNX Runtime on the CPU; no torch.
 
 int8 bundles quantise activations by scales fixed at export, so a post's vector does not hang on the posts beside it, as
 it does where scales are taken from each batch. One thread a session: run one worker process a core (two threads in one
@@ -13,8 +13,8 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from models.batching import encode_in_windows, micro_batches, pad
-from models.bundle import Bundle
+from models.encoders.batching import encode_in_windows, micro_batches, pad
+from models.encoders.bundle import Bundle
 from models.errors import BundleError
 from models.text import Cleaning
 

@@ -1,14 +1,14 @@
 """A BERT or XLM-R forward over packed posts: all tokens of a batch in one (tokens, width) matrix, none of them padding.
 
-The linear layers never see padding; attention is `torch.nn.attention.varlen` (part of torch since 2.10) on a GPU; on a CPU
-attention alone is padded. Compare ByteTransformer (Zhai et al. 2023,
-https://arxiv.org/abs/2210.03052), which does the same by its own kernels.
+The linear layers never see padding; attention is `torch.nn.attention.varlen` (part of torch since 2.10) on a GPU; on a
+CPU attention alone is padded. Compare ByteTransformer (Zhai et al. 2023, https://arxiv.org/abs/2210.03052), which does
+the same by its own kernels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -47,7 +47,7 @@ class Layer(NamedTuple):
     norm2_bias: Tensor
 
 
-def refusal(config: object) -> str:
+def refusal(config: Any) -> str:
     """Why a transformers configuration cannot be run here; empty if it can."""
     if config.model_type not in MODEL_TYPES:
         return f"model_type {config.model_type!r} is not one of {', '.join(MODEL_TYPES)}"
@@ -61,52 +61,73 @@ def refusal(config: object) -> str:
 
 
 class PackedEncoder(torch.nn.Module):
-    """The weights of a transformers BERT or XLM-R, run packed. Raises EncoderError for another shape."""
+    """The weights of a transformers BERT or XLM-R, run packed. Raises EncoderError for another shape.
 
-    def __init__(self, model: torch.nn.Module, pooling: str = "mean", dtype: torch.dtype = torch.float32) -> None:
+    projection: a linear map of the pooled unit rows, made unit again: how a trained space is turned and evened out.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        pooling: str = "mean",
+        dtype: torch.dtype = torch.float32,
+        projection: torch.nn.Linear | None = None,
+    ) -> None:
         super().__init__()
-        config = model.config
+        config: Any = model.config  # transformers types a part of a model as a tensor or a module: Any says more
         if why := refusal(config):
             raise EncoderError(f"cannot run {type(model).__name__} packed: {why}")
         if pooling not in POOLINGS:
             raise EncoderError(f"cannot pool by {pooling!r}: one of {', '.join(POOLINGS)}")
         self.pooling = pooling
-        self.width, self.heads, self.eps = config.hidden_size, config.num_attention_heads, config.layer_norm_eps
+        self.width: int = config.hidden_size
+        self.heads: int = config.num_attention_heads
+        self.eps: float = config.layer_norm_eps
         # RoBERTa and its kin number positions from after the padding token's id.
-        self.first_position = 0 if config.model_type == "bert" else config.pad_token_id + 1
+        self.first_position: int = 0 if config.model_type == "bert" else config.pad_token_id + 1
 
         def held(tensor: Tensor) -> torch.nn.Parameter:
             return torch.nn.Parameter(tensor.detach().to(dtype).contiguous(), requires_grad=False)
 
-        table = model.embeddings
+        table: Any = model.embeddings
+        layers: Any = model.encoder
         self.words = held(table.word_embeddings.weight)
         # Every post is of token type 0: its row is the same for all and goes into the positions'.
         self.places = held(table.position_embeddings.weight + table.token_type_embeddings.weight[0])
         self.norm = held(table.LayerNorm.weight)
         self.norm_bias = held(table.LayerNorm.bias)
         self.layers = torch.nn.ModuleList(
-            torch.nn.ParameterList([held(tensor) for tensor in _layer(layer)])
-            for layer in model.encoder.layer
+            torch.nn.ParameterList([held(tensor) for tensor in _layer(layer)]) for layer in layers.layer
         )
+        self.projection: torch.nn.ParameterList | None = None
+        if projection is not None:
+            bias = projection.weight.new_zeros(len(projection.weight)) if projection.bias is None else projection.bias
+            self.projection = torch.nn.ParameterList([held(projection.weight), held(bias)])
 
     def forward(self, ids: Tensor, positions: Tensor, starts: Tensor, longest: int) -> Tensor:
-        """`Packed` → (posts, width) float32, unit rows."""
+        """`Packed` → (posts, dim) float32, unit rows; dim is the width, or the projection's."""
         x = self._states(ids, positions, starts, longest)
         if self.pooling == "cls":
             pooled = x[starts[:-1].long()].float()
         else:
             lengths = starts.diff().long()
             pooled = torch.segment_reduce(x.float(), self.pooling, lengths=lengths, axis=0, unsafe=True)
-        return F.normalize(pooled, dim=1)
+        pooled = F.normalize(pooled, dim=1)
+        if self.projection is None:
+            return pooled
+        weight, bias = (part.float() for part in self.projection)
+        return F.normalize(F.linear(pooled, weight, bias), dim=1)
 
     def start(self, packed: Packed) -> Callable[[], np.ndarray]:
-        """Start a batch; what is returned waits for its vectors. On a GPU the copy back is queued behind the forward."""
-        vectors = self(*packed)
+        """Start a batch; what is returned waits for its vectors. On a GPU the copy back is queued behind the
+        forward.
+        """
+        vectors: Tensor = self(*packed)
         if not vectors.is_cuda:
-            return vectors.numpy
+            return lambda: vectors.numpy()
         host = torch.empty(vectors.shape, dtype=vectors.dtype, pin_memory=True)
         host.copy_(vectors, non_blocking=True)
-        done = torch.cuda.Event()
+        done = torch.cuda.Event()  # type: ignore[no-untyped-call]
         done.record()
 
         def wait() -> np.ndarray:
@@ -121,7 +142,7 @@ class PackedEncoder(torch.nn.Module):
         x = F.embedding(ids, self.words) + F.embedding(positions, self.places)
         x = F.layer_norm(x, shape, self.norm, self.norm_bias, self.eps)
         for parameters in self.layers:
-            w = Layer(*parameters)
+            w = Layer(*cast(torch.nn.ParameterList, parameters))
             query, key, value = F.linear(x, w.qkv, w.qkv_bias).view(len(x), 3, self.heads, -1).unbind(1)
             mixed = _attend(query, key, value, starts, longest).reshape(x.shape)
             x = F.layer_norm(x + F.linear(mixed, w.out, w.out_bias), shape, w.norm, w.norm_bias, self.eps)
@@ -136,10 +157,10 @@ class PackedEncoder(torch.nn.Module):
         starts = F.pad(lengths.cumsum(0), (1, 0)).to(torch.int32)
         flat = torch.tensor([token for post in ids for token in post], dtype=torch.int32)
         within = torch.arange(len(flat), dtype=torch.int32) - torch.repeat_interleave(starts[:-1], lengths.long())
-        parts = [flat, within + self.first_position, starts]
+        laid, places = flat, within + self.first_position
         if device.type == "cuda":  # pinned, so that the copy does not wait for the batch that is being computed
-            parts = [part.pin_memory().to(device, non_blocking=True) for part in parts]
-        return Packed(*parts, int(lengths.max()))
+            laid, places, starts = (part.pin_memory().to(device, non_blocking=True) for part in (laid, places, starts))
+        return Packed(laid, places, starts, int(lengths.max()))
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, starts: Tensor, longest: int) -> Tensor:
@@ -147,7 +168,7 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, starts: Tensor, longest: 
     if query.is_cuda:
         from torch.nn.attention.varlen import varlen_attn
 
-        return varlen_attn(query, key, value, starts, starts, longest, longest)
+        return cast(Tensor, varlen_attn(query, key, value, starts, starts, longest, longest))
     seen = torch.arange(longest)[None] < starts.diff()[:, None]  # (posts, longest)
 
     def padded(tensor: Tensor) -> Tensor:
@@ -159,15 +180,20 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, starts: Tensor, longest: 
     return mixed.transpose(1, 2)[seen]
 
 
-def _layer(layer: torch.nn.Module) -> Layer:
+def _layer(layer: Any) -> Layer:
     """The twelve tensors of one transformers layer."""
     attention = layer.attention.self
     return Layer(
         torch.cat([attention.query.weight, attention.key.weight, attention.value.weight]),
         torch.cat([attention.query.bias, attention.key.bias, attention.value.bias]),
-        layer.attention.output.dense.weight, layer.attention.output.dense.bias,
-        layer.attention.output.LayerNorm.weight, layer.attention.output.LayerNorm.bias,
-        layer.intermediate.dense.weight, layer.intermediate.dense.bias,
-        layer.output.dense.weight, layer.output.dense.bias,
-        layer.output.LayerNorm.weight, layer.output.LayerNorm.bias,
-    )  # fmt: skip
+        layer.attention.output.dense.weight,
+        layer.attention.output.dense.bias,
+        layer.attention.output.LayerNorm.weight,
+        layer.attention.output.LayerNorm.bias,
+        layer.intermediate.dense.weight,
+        layer.intermediate.dense.bias,
+        layer.output.dense.weight,
+        layer.output.dense.bias,
+        layer.output.LayerNorm.weight,
+        layer.output.LayerNorm.bias,
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from heapq import nsmallest
 
-from models.clusters.book import Book
 from models.clusters.cluster import Cluster
-from models.records import ClusterEvent, Example
+from models.clusters.live import LiveClusters
+from models.records import ClusterEvent, EventKind, Example
 
 RELABEL_GROWTH = 1.25  # look for a better label after this much growth: making one costs about 0.1 ms
 MOST_TOLD = 50  # languages and sources: a source is what a sender says, and an event must fit in a record
@@ -28,17 +28,17 @@ def next_step(posts: int) -> int:
         unit *= 10
 
 
-class NewsDesk:
-    """Writes the events of one book; versions count up per cluster."""
+class EventMaker:
+    """Writes the events of the live clusters; versions count up per cluster."""
 
-    def __init__(self, book: Book, encoder_version: str) -> None:
-        self.book, self.encoder_version = book, encoder_version
+    def __init__(self, live: LiveClusters, encoder_version: str) -> None:
+        self.live_clusters, self.encoder_version = live, encoder_version
 
     def changed(self, slots: list[int], heirs: set[str]) -> list[ClusterEvent]:
         """News of clusters that were touched. heirs: ids that took in an announced cluster, which must be told."""
         events = []
-        config, now = self.book.config, self.book.clock
-        for cluster in (self.book.clusters[slot] for slot in slots):
+        config, now = self.live_clusters.config, self.live_clusters.clock
+        for cluster in map(self.live_clusters.cluster, slots):
             if not cluster.version:
                 if cluster.posts >= config.announce_at or cluster.id in heirs:
                     events.append(self.tell("new", cluster))
@@ -53,13 +53,16 @@ class NewsDesk:
 
     def calmed(self) -> list[ClusterEvent]:
         """Bursts that ended in clusters nobody touched."""
-        book = self.book
+        live = self.live_clusters
         return [
             self.tell("grow", c)
-            for slot, c in enumerate(book.clusters)
-            if c is not None and c.burst_level and slot not in book.changed
-            and book.clock - c.event_s >= book.config.quiet_s and self._level(c) < c.burst_level
-        ]  # fmt: skip
+            for slot, c in enumerate(live.clusters)
+            if c is not None
+            and c.burst_level
+            and slot not in live.changed
+            and live.clock - c.event_s >= live.config.quiet_s
+            and self._level(c) < c.burst_level
+        ]
 
     def redacted(self, cluster: Cluster) -> list[ClusterEvent]:
         """An example was deleted or edited: say at once what may still be shown."""
@@ -71,49 +74,68 @@ class NewsDesk:
     def expired(self, cluster: Cluster) -> ClusterEvent:
         return self._event("expire", cluster)
 
-    def tell(self, kind: str, cluster: Cluster) -> ClusterEvent:
+    def tell(self, kind: EventKind, cluster: Cluster) -> ClusterEvent:
         """Describe a live cluster afresh: label, medoid, examples, burst."""
-        config = self.book.config
+        config = self.live_clusters.config
+        self.live_clusters.unsaved.add(cluster.id)
         cluster.label, cluster.label_posts = self._label(cluster), cluster.posts
         cluster.burst_level, cluster.step = self._level(cluster), next_step(cluster.posts)
         shown = self._nearest(cluster, 1 + config.examples_shown)
         return self._event(kind, cluster, medoid=shown[0] if shown else None, examples=shown[1:])
 
-    def _event(self, kind: str, cluster: Cluster, **more: object) -> ClusterEvent:
-        rates, config = self.book.forward(cluster.rates), self.book.config
+    def _event(
+        self,
+        kind: EventKind,
+        cluster: Cluster,
+        into: str | None = None,
+        medoid: Example | None = None,
+        examples: Sequence[Example] = (),
+    ) -> ClusterEvent:
+        rates, config = self.live_clusters.forward(cluster.rates), self.live_clusters.config
         cluster.version += 1
-        cluster.event_s = self.book.clock
+        cluster.event_s = self.live_clusters.clock
         return ClusterEvent(
-            event=kind, cluster_id=cluster.id, version=cluster.version, posts=cluster.posts,
-            weight=round(rates.weight, 3), first_at=cluster.first_at, last_at=cluster.last_at, label=cluster.label,
+            event=kind,
+            cluster_id=cluster.id,
+            version=cluster.version,
+            posts=cluster.posts,
+            weight=round(rates.weight, 3),
+            first_at=cluster.first_at,
+            last_at=cluster.last_at,
+            label=cluster.label,
             encoder_version=self.encoder_version,
             burst=round(rates.burst(config.burst_fast_s, config.burst_slow_s), 2),
-            categories=dict(cluster.categories), languages=most_frequent(cluster.languages),
+            categories=dict(cluster.categories),
+            languages=most_frequent(cluster.languages),
             sources=most_frequent(cluster.sources),
-            **more,
-        )  # fmt: skip
+            into=into,
+            medoid=medoid,
+            examples=list(examples),
+        )
 
     def _label(self, cluster: Cluster) -> str:
-        book, texts = self.book, [member.text for member in cluster.examples]
-        return book.vocabulary.label(cluster.terms, len(book.slots), book.config.label_terms, texts)
+        live, texts = self.live_clusters, [member.text for member in cluster.examples]
+        return live.vocabulary.label(cluster.terms, len(live.slots), live.config.label_terms, texts)
 
     def _drifted(self, cluster: Cluster) -> bool:
         """Would a label made now share less than half its words with the one shown?"""
         old, new = set(cluster.label.split()), set(self._label(cluster).split())
         cluster.label_posts = cluster.posts
+        self.live_clusters.unsaved.add(cluster.id)
         return 2 * len(old & new) < max(len(new), 1)
 
     def _level(self, cluster: Cluster) -> int:
-        config = self.book.config
-        z = self.book.forward(cluster.rates).burst(config.burst_fast_s, config.burst_slow_s)
+        config = self.live_clusters.config
+        self.live_clusters.unsaved.add(cluster.id)  # its rates are brought forward
+        z = self.live_clusters.forward(cluster.rates).burst(config.burst_fast_s, config.burst_slow_s)
         return sum(z >= level for level in config.burst_levels)
 
     def _nearest(self, cluster: Cluster, size: int) -> list[Example]:
         """Examples nearest to the mean, nearest (the medoid) first, one per text."""
-        book = self.book
-        mean = book.kernel.mean(book.slots[cluster.id])
+        live = self.live_clusters
+        mean = live.kernel.mean(live.slots[cluster.id])
         known = [m for m in cluster.examples if m.vector]
-        near = book.lexicon.unpack([m.vector for m in known]) @ mean
+        near = live.lexicon.unpack([m.vector for m in known]) @ mean
         order = sorted(zip(near, known, strict=True), key=lambda pair: (-pair[0], pair[1].rank, pair[1].post_id))
         texts = {m.text: Example(m.post_id, m.text, m.lang) for _, m in reversed(order)}  # the nearest of equals wins
         return list(reversed(texts.values()))[:size]

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from models.letters import by_owner, without_doubles
+from models.encoders.letter_ngrams import by_owner, without_doubles
 
 LETTERS = " dfgklmnprst"  # the blank parts words
 BASE = len(LETTERS)
@@ -62,11 +62,11 @@ def _sound(char: str) -> str:
     word = rest[0] if script in ("THAI", "ARABIC", "CYRILLIC") else rest[-1]
     if word in _NAMES.get(script, {}):
         return _NAMES[script][word]
-    found = word if script == "HANGUL" else re.match("[^AEIOU]*", word).group()
+    found = word if script == "HANGUL" else re.split("[AEIOU]", word, maxsplit=1)[0]
     return "".join(_SOUNDS.findall(found)).lower().translate(_ONE)
 
 
-class _Sounds(dict):
+class _Sounds(dict[int, str]):
     """A translation table that fills itself: each character is looked up once in the life of the process."""
 
     def __missing__(self, code: int) -> str:

@@ -1,0 +1,210 @@
+"""Bars that follow the stream: the probability from which a query alerts, for an hourly budget or a target precision.
+
+    alerts per hour    the bar lies where the last hour's readings of the query would have given that many alerts.
+                       Once they are given, only what is likelier than all of them alerts: a flood does not spend the
+                       budget many times over, and the clearest call still comes through.
+    target precision   the bar lies where the mean probability of what lies above it is the target: with calibrated
+                       probabilities that is the share of alerts that are right. For all queries without a bar of their
+                       own.
+
+What is held against a bar is a reading's standing: its score with a learnt head, as `match.alert_probability` is, and
+its probability without one. Only the suggestion probability lies below every bar. The clock is the posts' `seen_at`.
+What is remembered is bounded, and begins anew when a worker starts: a budget then counts its first ten minutes as ten
+minutes of an hour, a target precision asks its own probability of every post until `FEW` readings were seen.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from models.matching import MatchConfig, Matcher
+from models.records import Match, Post
+
+HOUR_S = 3600.0
+LEAST_S, MOST_S = 600.0, 86_400.0  # what a budget is judged over: a small one over longer, until it is one alert
+KEPT = 4096  # readings remembered of one query; beyond, the least likely go
+FEW = 50  # readings below which a mean says little
+OTHERS = "others"  # the bar of all queries without one of their own, as a metric's label
+
+
+class Seen(NamedTuple):
+    """One reading: when its post was seen, what is held against the bar, how likely it is right, did it alert."""
+
+    at: float
+    standing: float
+    probability: float
+    given: bool = False
+
+
+class Recent:
+    """The readings of one query that were seen lately, by post id; standings in order, rising."""
+
+    def __init__(self) -> None:
+        self.begun: float | None = None
+        self.now = 0.0
+        self.readings: dict[str, Seen] = {}
+        self.standings: list[float] = []
+        self.given: list[float] = []  # the standings of those that alerted
+
+    def add(self, post_id: str, seen: Seen) -> None:
+        """Note a reading; one seen before is not counted twice."""
+        self.begun = seen.at if self.begun is None else min(self.begun, seen.at)
+        self.now = max(self.now, seen.at)
+        known = self._drop(post_id)
+        self._keep(post_id, seen._replace(given=known is not None and known.given))
+        if len(self.readings) > 2 * KEPT:
+            best = sorted(self.readings.items(), key=lambda item: (-item[1].given, -item[1].standing))[:KEPT]
+            self.readings, self.standings, self.given = {}, [], []
+            for kept, one in sorted(best, key=lambda item: item[1].at):
+                self._keep(kept, one)
+
+    def forget(self, older_than_s: float) -> None:
+        """Let go of what was seen before. (They lie in the order they came, nearly that of their times.)"""
+        while self.readings:
+            post_id, seen = next(iter(self.readings.items()))
+            if seen.at > self.now - older_than_s:
+                break
+            self._drop(post_id)
+
+    def give(self, post_id: str) -> None:
+        """It alerted."""
+        seen = self.readings[post_id]
+        if not seen.given:
+            self.readings[post_id] = seen._replace(given=True)
+            insort(self.given, seen.standing)
+
+    def _keep(self, post_id: str, seen: Seen) -> None:
+        self.readings[post_id] = seen
+        insort(self.standings, seen.standing)
+        if seen.given:
+            insort(self.given, seen.standing)
+
+    def _drop(self, post_id: str) -> Seen | None:
+        seen = self.readings.pop(post_id, None)
+        if seen is not None:
+            del self.standings[bisect_left(self.standings, seen.standing)]
+            if seen.given:
+                del self.given[bisect_left(self.given, seen.standing)]
+        return seen
+
+
+def budget_bar(recent: Recent, per_hour: float) -> float:
+    """The probability from which `per_hour` alerts an hour are given, as of `recent.now`; 0 = all may alert."""
+    window_s = min(max(HOUR_S, HOUR_S / per_hour), MOST_S)
+    recent.forget(window_s)
+    passed_s = min(max(recent.now - (recent.begun or 0.0), LEAST_S), window_s)
+    most = max(1, int(per_hour * passed_s / HOUR_S + 0.5))
+    if len(recent.given) >= most:
+        return float(np.nextafter(recent.given[-1], 2.0))
+    return recent.standings[-most] if len(recent.standings) >= most else 0.0
+
+
+def precision_bar(recent: Recent, target: float) -> float:
+    """The lowest standing from which on the mean probability is `target` or more; the target itself where none is."""
+    recent.forget(MOST_S)
+    found = sorted(recent.readings.values(), key=lambda seen: -seen.standing)
+    if len(found) < FEW:
+        return target
+    means = np.cumsum([seen.probability for seen in found]) / np.arange(1, len(found) + 1)
+    standings = np.array([seen.standing for seen in found])
+    whole = np.append(standings[:-1] > standings[1:], True)  # a bar takes all that stand alike, or none
+    reached = np.flatnonzero((means >= target) & whole)
+    return float(standings[reached[-1]]) if len(reached) else target
+
+
+class Bars:
+    """The live bars of one worker. partitions: of posts.raw; a worker that reads a part of them has that part of every
+    budget. Not thread-safe."""
+
+    def __init__(self, config: MatchConfig, partitions: int = 1) -> None:
+        self._config, self._partitions = config, partitions
+        self._recent: dict[str, Recent] = {}
+        self._seen: dict[int, float] = {}  # raw partition → when it was last heard of
+        self.now: dict[str, float] = {}  # query id, or OTHERS → its bar at this moment
+
+    def settle(
+        self, found: Sequence[Match], posts: Sequence[Post], matcher: Matcher, partition: int = 0, learn: bool = True
+    ) -> list[Match]:
+        """The matches with their levels by the bars of this moment, each post's alerts first.
+
+        learn: let these posts move the bars; False where they are only looked at, in a trial.
+        """
+        place = {query.id: i for i, query in enumerate(matcher.queries)}
+        budgets = {q.id: q.alerts_per_hour for q in matcher.queries if q.alerts_per_hour is not None}
+        target = self._config.target_precision
+        common = set() if target is None else {q.id for q in matcher.queries if q.follows_target}
+        if not (budgets or common):
+            return list(found)
+        seen_at = {post.id: post.seen_at for post in posts}
+        if learn:
+            self._learn(found, seen_at, matcher, budgets, common, partition)
+            self._recent = {name: r for name, r in self._recent.items() if name in budgets or name == OTHERS}
+            self.now = {name: bar for name, bar in self.now.items() if name in self._recent}
+        settled = []
+        for match in found:
+            name = OTHERS if match.query_id in common else match.query_id
+            if name == OTHERS or name in budgets:
+                match = self._levelled(match, name, budgets.get(name), matcher, place[match.query_id], learn)
+            settled.append(match)
+        kept = settled if self._config.suggestions else [m for m in settled if m.level == "alert"]
+        return _alerts_first(kept)
+
+    def _learn(
+        self,
+        found: Sequence[Match],
+        seen_at: Mapping[str, float],
+        matcher: Matcher,
+        budgets: Mapping[str, float],
+        common: set[str],
+        partition: int,
+    ) -> None:
+        first: set[str] = set()
+        for match in found:
+            seen = Seen(seen_at[match.post_id], matcher.standing(match), match.probability or 0.0)
+            if match.query_id in budgets:
+                self._recent.setdefault(match.query_id, Recent()).add(match.post_id, seen)
+            elif match.query_id in common and match.post_id not in first:  # a post has one alert
+                first.add(match.post_id)
+                self._recent.setdefault(OTHERS, Recent()).add(match.post_id, seen)
+        if seen_at:
+            self._seen[partition] = max(seen_at.values())
+            newest = max(self._seen.values())
+            self._seen = {p: at for p, at in self._seen.items() if at > newest - HOUR_S}
+        if common:
+            self.now[OTHERS] = self._floor(precision_bar(self._recent.get(OTHERS, Recent()), self._target))
+
+    @property
+    def _target(self) -> float:
+        return self._config.target_precision or 1.0
+
+    def _floor(self, bar: float) -> float:
+        return max(bar, self._config.suggestion_probability)
+
+    def _levelled(
+        self, match: Match, name: str, per_hour: float | None, matcher: Matcher, index: int, learn: bool
+    ) -> Match:
+        recent = self._recent.get(name)
+        if per_hour is not None and recent is not None and learn:
+            share = len(self._seen) / self._partitions if self._partitions > len(self._seen) else 1.0
+            again = match.post_id in recent.readings and recent.readings[match.post_id].given  # a frame come once more
+            bar = 0.0 if again else budget_bar(recent, max(per_hour * share, 1e-3))
+            if not again:
+                self.now[name] = self._floor(bar)
+        bar = self.now.get(name, self._config.alert_probability)
+        alerts = matcher.standing(match) >= bar
+        if alerts and recent is not None and learn and match.post_id in recent.readings:
+            recent.give(match.post_id)
+        return msgspec.structs.replace(
+            match, level="alert" if alerts else "suggestion", threshold=round(matcher.score_at(index, bar), 4)
+        )
+
+
+def _alerts_first(matches: Sequence[Match]) -> list[Match]:
+    """The same, of each post the alerts before the suggestions, posts in their order."""
+    order = {post_id: n for n, post_id in enumerate(dict.fromkeys(m.post_id for m in matches))}
+    return sorted(matches, key=lambda m: (order[m.post_id], m.level != "alert"))

@@ -1,0 +1,57 @@
+"""The thresholds clusters need under one encoder, stored beside it as clusters.json.
+
+Cosines of another encoder lie elsewhere: what joins two posts about one happening under one, joins the whole stream
+under the next. So the thresholds are part of a version and change with it; what the settings name holds against them.
+Put there by `python -m training.evaluate_clusters … keep=true`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Set
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from models.clusters.config import ClusterConfig
+from models.errors import BundleError, ConfigError
+
+
+class TunedClusters(Struct, frozen=True, forbid_unknown_fields=True):
+    """What was measured for one encoder version, at one share of words."""
+
+    encoder_version: str
+    t_attach: float
+    t_merge: float
+    lexical: float  # ClusterConfig.lexical both were measured with: at another share they say nothing
+    measured_on: str = ""  # the stream, and what was reached there
+
+    def fit(self, config: ClusterConfig, given: Set[str] = frozenset()) -> ClusterConfig:
+        """The config with these thresholds, but for the fields somebody gave by hand: those stay.
+
+        At another share of words than they were measured with, the config stays as it is.
+        """
+        if config.lexical != self.lexical:
+            return config
+        return dataclasses.replace(
+            config,
+            t_attach=config.t_attach if "t_attach" in given else self.t_attach,
+            t_merge=config.t_merge if "t_merge" in given else self.t_merge,
+        )
+
+
+def read_tuned_clusters(path: Path, encoder_version: str) -> TunedClusters | None:
+    """The thresholds stored beside a bundle; None if there are none. Raises BundleError for another encoder's."""
+    if not path.is_file():
+        return None
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=TunedClusters)
+        found.fit(ClusterConfig(lexical=found.lexical))  # checks the values
+    except (msgspec.MsgspecError, ConfigError) as error:
+        raise BundleError(f"{path}: {error}") from error
+    if found.encoder_version != encoder_version:
+        raise BundleError(
+            f"{path} was made for {found.encoder_version}, the encoder is {encoder_version}: measure anew"
+        )
+    return found

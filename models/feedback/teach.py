@@ -1,0 +1,35 @@
+"""An encoder version that has heard what people said: its queries as shipped, moved by the labels' corrections."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from models.encoders.query_vectors import Known
+from models.encoders.ready import Ready
+from models.feedback.fit import FeedbackConfig, fit_feedback
+from models.feedback.records import Label
+
+
+def teach(
+    version: Ready, labels: Sequence[Label], known: Known | None = None, config: FeedbackConfig | None = None
+) -> tuple[Ready, Known]:
+    """The version corrected by all these labels, and by no others; and the vectors of their texts, to be given again.
+
+    The texts are embedded by this very version, whichever had read them when they were labelled: labels outlive
+    encoders. known: vectors of an earlier call for the same version. Blocking.
+    """
+    plain = version.matcher.corrected_by(None)
+    texts = list(dict.fromkeys(label.text for label in labels))
+    known = known or {}
+    unread = [text for text in texts if text not in known]
+    fresh = version.encoder.encode(unread).astype("<f2").astype(np.float32)  # as frames carry them
+    known = {text: known[text] for text in texts if text in known} | dict(zip(unread, fresh, strict=True))
+    if not labels:
+        return dataclasses.replace(version, matcher=plain), known
+    vectors = np.stack([known[label.text] for label in labels])
+    ids = [query.id for query in plain.queries]
+    feedback = fit_feedback(config or FeedbackConfig(), labels, vectors, plain.odds(vectors), ids, plain.space)
+    return dataclasses.replace(version, matcher=plain.corrected_by(feedback)), known

@@ -1,0 +1,107 @@
+"""Which posts a query reads at all: `where` of a query. Exact, so a post is never left out by chance.
+
+    where:
+      languages: [es, qu]           # of the post; pt takes pt-BR too, pt-BR only itself
+      sources: [bluesky, sms]
+      area: [-18.4, -81.4, 0.1, -68.6]     # south, west, north, east; only posts that say where they are
+      must: [puente, bridge]        # at least one of them occurs
+      must_not: [simulacro*]        # none of them occurs; * at the end takes any ending
+
+Words are compared without case and width (NFKC), whole; in scripts written without spaces anywhere in the text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from msgspec import Struct
+
+from models.errors import QueryError
+from models.records import Geo, Post
+
+MOST_WORDS = 200  # of one list: a filter is looked through for every post that fits the query
+# Scripts written without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han.
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+
+
+class Where(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The filter of one query; an empty list asks for nothing."""
+
+    languages: list[str] = []
+    sources: list[str] = []
+    area: list[float] = []  # south, west, north, east, degrees WGS 84; west > east crosses the date line
+    must: list[str] = []
+    must_not: list[str] = []
+
+    def refusal(self, post: Post) -> str:
+        """Why the query does not read this post, as the end of a sentence; empty if it does."""
+        return self.origin_refusal(post.lang, post.source) or self.content_refusal(post)
+
+    def origin_refusal(self, lang: str, source: str) -> str:
+        """The part that hangs on language and source alone: the same for all posts that share them."""
+        if self.languages and not any(_speaks(lang, wanted) for wanted in self.languages):
+            return f"its language is {lang}, the query reads {', '.join(self.languages)}"
+        if self.sources and source not in self.sources:
+            return f"its source is {source}, the query reads {', '.join(self.sources)}"
+        return ""
+
+    def content_refusal(self, post: Post) -> str:
+        """The part that needs the post itself."""
+        if self.area and not _inside(self.area, post.geo):
+            return "it is outside the query's area" if post.geo else "it does not say where it is, which the query asks"
+        if not (self.must or self.must_not):
+            return ""
+        text = _folded(post.text)
+        if self.must and not _pattern(tuple(self.must)).search(text):
+            return f"it has none of the words {', '.join(self.must)}"
+        if self.must_not and (found := _pattern(tuple(self.must_not)).search(text)):
+            return f"it has the word {found.group()}, which the query leaves out"
+        return ""
+
+
+def check_where(where: Where, query_id: str) -> None:
+    """Raise QueryError saying what to change."""
+    if where.area:
+        south, west, north, east = where.area if len(where.area) == 4 else (1, 0, 0, 0)
+        if not (-90 <= south <= north <= 90 and -180 <= west <= 180 and -180 <= east <= 180):
+            raise QueryError(
+                f"query {query_id}: area {where.area}: write south, west, north, east in degrees, such as "
+                "18,-74.5,20,-71.6"
+            )
+    for name in ("must", "must_not"):
+        words = getattr(where, name)
+        if len(words) > MOST_WORDS or not all(_folded(word).strip().rstrip("*").strip() for word in words):
+            raise QueryError(f"query {query_id}: {name}: at most {MOST_WORDS} words, none of them empty")
+
+
+def _speaks(lang: str, wanted: str) -> bool:
+    return lang.lower() == wanted.lower() or lang.lower().startswith(f"{wanted.lower()}-")
+
+
+def _inside(area: list[float], geo: Geo | None) -> bool:
+    if geo is None:
+        return False
+    south, west, north, east = area
+    across = west <= geo.lon <= east if west <= east else geo.lon >= west or geo.lon <= east
+    return south <= geo.lat <= north and across
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+@lru_cache(maxsize=4096)
+def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
+    """Matches where one of the words stands."""
+    return re.compile("|".join(_whole(_folded(word)) for word in words))
+
+
+def _whole(word: str) -> str:
+    word = word.strip()
+    open_end, word = word.endswith("*"), word.rstrip("*").strip()
+    said = r"\s+".join(re.escape(part) for part in word.split())
+    if _UNSPACED.search(word):
+        return said
+    return rf"(?<!\w){said}" if open_end else rf"(?<!\w){said}(?!\w)"
