@@ -8,9 +8,11 @@ Per query, two bounds decide a threshold and the higher one wins:
   above the rest;
 - precision: on labelled posts, where the category has labels and the target can be reached with enough posts.
 
-Labelled scores are cross-fitted (the direction that scores a message never saw it), and the precision reported comes from
-the other half of the messages. The demo stream is reported, never used. What is reported of ordinary posts is how well the
-rates were met on the posts that set them; some of these (T26 and HumAID chatter, as negatives) are also in the test sets.
+Labelled scores are cross-fitted (the direction that scores a message never saw it), and the precision reported comes
+from the other half of the messages. The demo stream is reported, never used. What is reported of ordinary posts is how
+well the rates were met on the posts that set them; some of these (T26 and HumAID chatter, as negatives) are also in the
+test
+sets.
 """
 
 from __future__ import annotations
@@ -23,12 +25,13 @@ import numpy as np
 from msgspec import Struct
 from rich.progress import track
 
-from models.bundle import CALIBRATION, add_file
 from models.calibration import Calibration, Fallback, QueryCalibration, material_hash
-from models.directions import Moments, moments, solve
-from models.encoder import BUNDLED, Encoder, load_encoder
+from models.encoders.bundle import CALIBRATION, add_file
+from models.encoders.load import folder_of, load_encoder
+from models.encoders.protocol import Encoder
 from models.matching import Contrast, MatchConfig, Matcher, bundled_queries
 from models.queries import Query, background_texts
+from models.query_ridge import Moments, moments, solve
 from training.calibrate_figures import by_language, on_demo, on_test_set, precision_recall, ranking, show
 from training.data import data_dir
 from training.jobs import cache_dir, run, write_atomically, write_result
@@ -45,10 +48,12 @@ from training.thresholds import (
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the calibration job."""
 
-    encoder: str = ""  # bundle directory; empty = the bundled one
+    encoder: str = ""  # bundle directory; empty = the bundled static one, flood (the reader has a head: training.head)
     out: str = ""  # the calibration; default calibration.json in the bundle, or, with install=false, in CRISIS_CACHE
     install: bool = True  # put the calibration into the bundle
-    result: str = ""  # what was measured; default training/results/calibrate.json for the bundled encoder, else only printed
+    result: str = (
+        ""  # what was measured; default training/results/calibrate.json for the bundled encoder, else only printed
+    )
     alert_rate: float = 0.001  # of ordinary posts, per query: with 36 queries some alert on 1 or 2 posts in 100
     suggestion_rate: float = 0.01
     language_factor: float = 5.0  # no language may exceed a rate by more
@@ -109,9 +114,14 @@ class Measured(Struct):
 
 
 def fit_directions(
-    config: Config, queries: list[Query], contrast: Contrast, sentences: dict[str, np.ndarray], everyday: np.ndarray,
-    train: Messages, vectors: np.ndarray,
-) -> list[Measured]:  # fmt: skip
+    config: Config,
+    queries: list[Query],
+    contrast: Contrast,
+    sentences: dict[str, np.ndarray],
+    everyday: np.ndarray,
+    train: Messages,
+    vectors: np.ndarray,
+) -> list[Measured]:
     """Every query's direction; the labelled ones with their cross-fitted scores."""
     found = []
     for query in track(queries, "directions"):
@@ -136,7 +146,12 @@ def fit_directions(
 
 
 def calibrate_query(
-    config: Config, one: Measured, rated: np.ndarray, weights: np.ndarray, groups: np.ndarray, train: Messages,
+    config: Config,
+    one: Measured,
+    rated: np.ndarray,
+    weights: np.ndarray,
+    groups: np.ndarray,
+    train: Messages,
     held: tuple[np.ndarray, Messages],
 ) -> QueryCalibration:
     """Thresholds by both bounds. rated: (n,) scores of ordinary posts. held: scores and messages of the other half."""
@@ -148,9 +163,15 @@ def calibrate_query(
     direction = [round(float(x), 5) for x in one.direction]
     if one.crossed is None:
         return QueryCalibration(
-            **common, alert=round(alert, 4), suggestion=round(suggestion, 4), basis="rate", target=config.alert_rate,
-            posts=len(rated), reached=round(float(weights[rated >= round(alert, 4)].sum()), 6), direction=direction,
-        )  # fmt: skip
+            **common,
+            alert=round(alert, 4),
+            suggestion=round(suggestion, 4),
+            basis="rate",
+            target=config.alert_rate,
+            posts=len(rated),
+            reached=round(float(weights[rated >= round(alert, 4)].sum()), 6),
+            direction=direction,
+        )
     wanted = train.labels[one.query.id] & train.asks
     precise = lowest_reaching(one.crossed, wanted, config.alert_precision, config.enough)
     probable = lowest_reaching(one.crossed, wanted, config.suggestion_precision, config.enough)
@@ -163,19 +184,28 @@ def calibrate_query(
     over = scores >= alert
     precision = float((messages.labels[one.query.id] & messages.asks)[over].mean()) if over.any() else 0.0
     return QueryCalibration(
-        **common, alert=alert, suggestion=suggestion, basis="precision" if by_precision else "rate",
+        **common,
+        alert=alert,
+        suggestion=suggestion,
+        basis="precision" if by_precision else "rate",
         target=config.alert_precision if by_precision else config.alert_rate,
         posts=len(one.crossed) if by_precision else len(rated),
         reached=round(precision if by_precision else float(weights[rated >= alert].sum()), 6),
         curve=probability_curve(one.crossed, wanted, suggestion),
         direction=direction,
-    )  # fmt: skip
+    )
 
 
 def measure_fallback(
-    config: Config, queries: list[Query], contrast: Contrast, encoder: Encoder, sentences: dict[str, np.ndarray],
-    background: np.ndarray, vectors: np.ndarray, weights: np.ndarray,
-) -> tuple[Fallback, dict]:  # fmt: skip
+    config: Config,
+    queries: list[Query],
+    contrast: Contrast,
+    encoder: Encoder,
+    sentences: dict[str, np.ndarray],
+    background: np.ndarray,
+    vectors: np.ndarray,
+    weights: np.ndarray,
+) -> tuple[Fallback, dict]:
     """How far above its scores on the bundled background a query nobody calibrated has to be.
 
     Each bundled query plays the unknown one twice: whole, and as three sentences in one language, as people add them.
@@ -186,12 +216,16 @@ def measure_fallback(
         first = next(iter(query.sentences))
         few = query.sentences[first][:3]
         for version, langs in (
-            (sentences[query.id], [lang for lang, _ in query.texts()]), (encoder.encode(few), [first] * len(few)),
-        ):  # fmt: skip
+            (sentences[query.id], [lang for lang, _ in query.texts()]),
+            (encoder.encode(few), [first] * len(few)),
+        ):
             direction = contrast.directions(query, version, langs)
             small, large = score(direction, background), score(direction, vectors)
             mean, spread = float(small.mean()), float(small.std())
-            z = [(weighted_quantile_over(large, weights, r) - mean) / spread for r in (config.alert_rate, config.suggestion_rate)]
+            z = [
+                (weighted_quantile_over(large, weights, r) - mean) / spread
+                for r in (config.alert_rate, config.suggestion_rate)
+            ]
             needed.append(z)
             names.append(query.id)
             kept.append(((large - mean) / spread).astype(np.float32))
@@ -204,22 +238,27 @@ def measure_fallback(
     rates = np.array(left_out)
     at = np.quantile(z, 0.9, axis=0)
     fallback = Fallback(
-        alert=round(float(at[0]), 3), suggestion=round(float(at[1]), 3),
+        alert=round(float(at[0]), 3),
+        suggestion=round(float(at[1]), 3),
         alert_rate=round(float(np.quantile(rates[:, 0], 0.9)), 6),
         suggestion_rate=round(float(np.quantile(rates[:, 1], 0.9)), 6),
-    )  # fmt: skip
+    )
     return fallback, {
-        "alert_rate": _spread(rates[:, 0]), "suggestion_rate": _spread(rates[:, 1]),
-        "needed_alert": _spread(z[:, 0]), "needed_suggestion": _spread(z[:, 1]),
-    }  # fmt: skip
+        "alert_rate": _spread(rates[:, 0]),
+        "suggestion_rate": _spread(rates[:, 1]),
+        "needed_alert": _spread(z[:, 0]),
+        "needed_suggestion": _spread(z[:, 1]),
+    }
 
 
 def _spread(values: np.ndarray) -> dict[str, float]:
-    return {k: round(float(np.quantile(values, q)), 6) for k, q in (("median", 0.5), ("ninth_tenth", 0.9), ("worst", 1.0))}
+    return {
+        k: round(float(np.quantile(values, q)), 6) for k, q in (("median", 0.5), ("ninth_tenth", 0.9), ("worst", 1.0))
+    }
 
 
 def main(config: Config) -> Calibration:
-    root, path = data_dir(), Path(config.encoder) if config.encoder else BUNDLED
+    root, path = data_dir(), folder_of(config.encoder or "flood")
     encoder = load_encoder(path)
     queries, background = list(bundled_queries()), background_texts()
     train, held = disaster_messages(root, True), disaster_messages(root, False)
@@ -229,9 +268,12 @@ def main(config: Config) -> Calibration:
     vectors = {
         name: _encode(encoder, texts, name)
         for name, texts in (
-            ("background", background), ("train", train.texts), ("held", held.texts), ("usual", usual.texts),
+            ("background", background),
+            ("train", train.texts),
+            ("held", held.texts),
+            ("usual", usual.texts),
         )
-    }  # fmt: skip
+    }
     sentences = {q.id: encoder.encode([t for _, t in q.texts()]) for q in queries}
     contrast = Contrast(vectors["background"], [(q, sentences[q.id]) for q in queries], config.contrast)
     everyday, measuring = vectors["usual"][usual.shapes], vectors["usual"][~usual.shapes]
@@ -241,11 +283,16 @@ def main(config: Config) -> Calibration:
     measured = fit_directions(config, queries, contrast, sentences, everyday, train, vectors["train"])
     found = {
         one.query.id: calibrate_query(
-            config, one, score(one.direction + one.accent, measuring), weights, groups, train,
+            config,
+            one,
+            score(one.direction + one.accent, measuring),
+            weights,
+            groups,
+            train,
             (score(one.direction + one.accent, vectors["held"]), held),
         )
         for one in measured
-    }  # fmt: skip
+    }
     fallback, fallback_rates = measure_fallback(
         config, queries, contrast, encoder, sentences, vectors["background"], measuring, weights
     )
@@ -259,7 +306,10 @@ def main(config: Config) -> Calibration:
         "held_out": {
             q.id: {
                 level: precision_recall(held_scores[:, i] >= at, held.labels[q.id] & held.asks)
-                for level, at in (("alert", matcher.thresholds[i].alert), ("suggestion", matcher.thresholds[i].suggestion))
+                for level, at in (
+                    ("alert", matcher.thresholds[i].alert),
+                    ("suggestion", matcher.thresholds[i].suggestion),
+                )
             }
             for i, q in enumerate(matcher.queries)
             if q.id in held.labels
@@ -268,7 +318,8 @@ def main(config: Config) -> Calibration:
         "ordinary_by_language": by_language(matcher, matcher.scores(measuring), groups),
         "fallback": fallback_rates,
         "thresholds": {
-            k: {"alert": v.alert, "suggestion": v.suggestion, "basis": v.basis, "reached": v.reached} for k, v in found.items()
+            k: {"alert": v.alert, "suggestion": v.suggestion, "basis": v.basis, "reached": v.reached}
+            for k, v in found.items()
         },
     }
     demo = Path(__file__).resolve().parents[1] / "streams" / "data" / "demo.jsonl"

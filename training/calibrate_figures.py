@@ -1,5 +1,5 @@
-"""What a calibration does: on held-out messages, test sets and the demo stream; and on the ordinary posts its rates were
-set by.
+"""What a calibration does: on held-out messages, test sets and the demo stream; and on the ordinary posts its rates
+were set by.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from models.encoder import Encoder
+from models.encoders.protocol import Encoder
 from models.matching import Matcher
 from models.queries import Query
 from training.evaluate.needs import average_precision
@@ -19,7 +19,12 @@ from training.labels import Labelled, Messages
 def ranking(queries: list[Query], scores: np.ndarray, messages: Messages) -> dict:
     """Average precision by query on the held-out messages, by the language they were sent in."""
     place = {q.id: i for i, q in enumerate(queries)}
-    groups = {"en": messages.langs == "en", "ht": messages.langs == "ht", "fr": messages.langs == "fr", "translations": messages.langs == "en*"}
+    groups = {
+        "en": messages.langs == "en",
+        "ht": messages.langs == "ht",
+        "fr": messages.langs == "fr",
+        "translations": messages.langs == "en*",
+    }
     found: dict = {}
     for name, chosen in groups.items():
         per_query = {
@@ -40,7 +45,10 @@ def on_test_set(matcher: Matcher, labelled: Labelled, scores: np.ndarray) -> dic
         if positive is None:
             continue
         of_kind = np.array([q.kind == kind for q in matcher.queries])
-        entry = {"positives": int(positive.sum()), "ap": round(average_precision(scores[:, of_kind].max(1), positive), 4)}
+        entry = {
+            "positives": int(positive.sum()),
+            "ap": round(average_precision(scores[:, of_kind].max(1), positive), 4),
+        }
         for level, at in (("alert", alert), ("suggestion", suggestion)):
             entry[level] = precision_recall((scores[:, of_kind] >= at[of_kind]).any(1), positive)
         found[kind] = entry
@@ -51,9 +59,10 @@ def precision_recall(found: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
     """Of posts found, both (n,) bool, and how many were found."""
     both = float((found & wanted).sum())
     return {
-        "precision": round(both / max(int(found.sum()), 1), 3), "recall": round(both / max(int(wanted.sum()), 1), 3),
+        "precision": round(both / max(int(found.sum()), 1), 3),
+        "recall": round(both / max(int(wanted.sum()), 1), 3),
         "found": int(found.sum()),
-    }  # fmt: skip
+    }
 
 
 def on_demo(matcher: Matcher, encoder: Encoder, path: Path) -> dict:
@@ -74,7 +83,9 @@ def on_demo(matcher: Matcher, encoder: Encoder, path: Path) -> dict:
     own = gold[:, None] == ids[None, :]  # (n, q)
     asked, rest = own.any(1), ~own.any(1)
     return {
-        "ap": round(float(np.mean([average_precision(scores[:, i], own[:, i]) for i in range(len(ids)) if own[:, i].any()])), 4),
+        "ap": round(
+            float(np.mean([average_precision(scores[:, i], own[:, i]) for i in range(len(ids)) if own[:, i].any()])), 4
+        ),
         "gold": int(asked.sum()),
         "own_suggested": round(float((own & suggestion).any(1)[asked].mean()), 3),
         "own_alerted": round(float((own & alert).any(1)[asked].mean()), 3),
@@ -86,7 +97,7 @@ def on_demo(matcher: Matcher, encoder: Encoder, path: Path) -> dict:
         "rest_alerted": round(float(alert.any(1)[rest].mean()), 3),
         "alerts_of_own": round(float((own & alert).sum() / max(alert.sum(), 1)), 3),
         "matches_per_post": round(float(suggestion.sum(1).mean()), 2),
-    }  # fmt: skip
+    }
 
 
 def _category(own: np.ndarray, ids: np.ndarray, found: np.ndarray) -> np.ndarray:
@@ -103,19 +114,30 @@ def by_language(matcher: Matcher, scores: np.ndarray, groups: np.ndarray) -> dic
     for group in np.unique(groups):
         part = over[groups == group]
         found[str(group)] = {
-            "any_alert": round(float(part.any(1).mean()), 5), "worst_query": round(float(part.mean(0).max()), 5),
+            "any_alert": round(float(part.any(1).mean()), 5),
+            "worst_query": round(float(part.mean(0).max()), 5),
             "posts": len(part),
-        }  # fmt: skip
+        }
     return found
 
 
 def show(metrics: dict) -> None:
-    print("AP held out  ", {k: v["mean"] for k, v in metrics["ranking"].items()}, "without labels", metrics["ranking_without_labels"])
+    print(
+        "AP held out  ",
+        {k: v["mean"] for k, v in metrics["ranking"].items()},
+        "without labels",
+        metrics["ranking_without_labels"],
+    )
     for name, found in metrics["test_sets"].items():
         print(name, {k: v for k, v in found.items() if k != "posts"})
     rates = metrics["ordinary_by_language"]
     worst = sorted(rates.items(), key=lambda item: -item[1]["any_alert"])[:8]
-    print("any alert on ordinary posts: worst", {k: v["any_alert"] for k, v in worst}, "mean", round(float(np.mean([v["any_alert"] for v in rates.values()])), 5))
+    print(
+        "any alert on ordinary posts: worst",
+        {k: v["any_alert"] for k, v in worst},
+        "mean",
+        round(float(np.mean([v["any_alert"] for v in rates.values()])), 5),
+    )
     print("fallback", metrics["fallback"])
     for query_id, found in metrics["thresholds"].items():
         print(f"{query_id:28s}", found, metrics["held_out"].get(query_id, ""))

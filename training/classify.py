@@ -4,9 +4,9 @@
     python -m training.classify laptop file=humaid.jsonl.gz label=labels     # a linear head on the bundled encoder
     python -m training.classify paper base=MLM/best file=humaid.jsonl.gz label=labels
 
-Source: Lamsal, Read, Karunasekera 2023, sections 3.3 and 3.5.1: mean-pooled tokens, one linear layer, up to 30 epochs of
-batches of 32 at 1e-5, early stopping (patience 5, threshold 1e-4), 5 repeats, macro F1 with its 95 % interval. A base
-that is a static bundle stays as it is; only the head is trained on its vectors.
+Source: Lamsal, Read, Karunasekera 2023, sections 3.3 and 3.5.1: mean-pooled tokens, one linear layer, up to 30 epochs
+of batches of 32 at 1e-5, early stopping (patience 5, threshold 1e-4), 5 repeats, macro F1 with its 95 % interval. A
+base that is a static bundle stays as it is; only the head is trained on its vectors.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
 from transformers import AutoModel, AutoTokenizer
 
-from models.bundle import MANIFEST
-from models.encoder import BUNDLED, Encoder, load_encoder
+from models.encoders.bundle import MANIFEST
+from models.encoders.load import FLOOD, load_encoder
+from models.encoders.protocol import Encoder
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training.data import DataError
@@ -83,10 +84,17 @@ def read_dataset(config: Config) -> Dataset:
     if config.file:
         table = read_table(Path(config.file), (config.text, config.label), (config.split,))
     else:
-        table = [{config.text: p.text, config.label: p.query.split(".")[0]} for p in bundled_posts() if p.lang in ("en", "es", "")]
+        table = [
+            {config.text: p.text, config.label: p.query.split(".")[0]}
+            for p in bundled_posts()
+            if p.lang in ("en", "es", "")
+        ]
     parted = [config.split in row for row in table]
     if any(parted) and not all(parted):  # splitting all anew would train on rows that are there to test
-        raise DataError(f"{config.file}: {parted.count(False)} rows without a {config.split}, the first is row {parted.index(False) + 1}")
+        raise DataError(
+            f"{config.file}: {parted.count(False)} rows without a {config.split}, the first is row "
+            f"{parted.index(False) + 1}"
+        )
     if 0 < config.most < len(table):
         chosen = np.random.default_rng(config.split_seed).choice(len(table), config.most, replace=False)
         table = [table[i] for i in np.sort(chosen)]
@@ -111,8 +119,13 @@ def read_dataset(config: Config) -> Dataset:
         rows = {"train": train, "dev": dev, "test": test}
     if empty := [part for part, index in rows.items() if not len(index)]:
         raise DataError(f"{config.file}: no row in split {', '.join(empty)}")
-    print(", ".join(f"{part} {len(index)}" for part, index in rows.items()), dict(zip(names.tolist(), np.bincount(labels).tolist(), strict=True)))
-    return Dataset(texts, labels, names.tolist(), rows, hash_rows([table, rows["train"].tolist(), rows["test"].tolist()]))
+    print(
+        ", ".join(f"{part} {len(index)}" for part, index in rows.items()),
+        dict(zip(names.tolist(), np.bincount(labels).tolist(), strict=True)),
+    )
+    return Dataset(
+        texts, labels, names.tolist(), rows, hash_rows([table, rows["train"].tolist(), rows["test"].tolist()])
+    )
 
 
 class Head(torch.nn.Module):
@@ -143,7 +156,9 @@ class MeanPooled(torch.nn.Module):
         self._ids = self.tokenizer(texts, truncation=True, max_length=config.max_length)["input_ids"]
 
     def forward(self, index: np.ndarray) -> torch.Tensor:
-        batch = self.tokenizer.pad({"input_ids": [self._ids[i] for i in index]}, return_tensors="pt").to(self.body.device)
+        batch = self.tokenizer.pad({"input_ids": [self._ids[i] for i in index]}, return_tensors="pt").to(
+            self.body.device
+        )
         with autocast(self.body.device):
             states = self.body(**batch).last_hidden_state  # (rows, length, hidden)
         mask = batch["attention_mask"][..., None].float()
@@ -153,17 +168,20 @@ class MeanPooled(torch.nn.Module):
     def save(self, folder: Path) -> None:
         self.body.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        save_file({"linear.weight": self.linear.weight.detach(), "linear.bias": self.linear.bias.detach()}, folder / "head.safetensors")
+        save_file(
+            {"linear.weight": self.linear.weight.detach(), "linear.bias": self.linear.bias.detach()},
+            folder / "head.safetensors",
+        )
 
 
 def builder(config: Config, data: Dataset) -> Callable[[], Head | MeanPooled]:
     """Makes a fresh model for each repeat; the vectors of a static base are computed once."""
-    path = BUNDLED if config.base == "bundled" else Path(config.base)
+    path = FLOOD if config.base == "bundled" else Path(config.base)
     if (path / MANIFEST).exists():
         vectors = load_encoder(path).encode(data.texts)
         return lambda: Head(vectors, len(data.names))
     if config.base == "bundled":
-        raise ConfigError(f"no bundled encoder at {BUNDLED}: train one, or name another base")
+        raise ConfigError(f"no bundled encoder at {FLOOD}: train one, or name another base")
     name = model_named(config.base, "base")
     return lambda: MeanPooled(name, data.texts, len(data.names), config)
 
@@ -201,30 +219,43 @@ def train_once(config: Config, data: Dataset, build: Callable, repeat: int, fold
 
     before = score("test")
     pace = Pace(
-        steps=config.epochs * per_epoch, lr=config.lr, warmup=0, seed=seed, checkpoint_every=per_epoch,
-        validate_every=per_epoch, patience=config.patience, threshold=config.threshold,
-    )  # fmt: skip
+        steps=config.epochs * per_epoch,
+        lr=config.lr,
+        warmup=0,
+        seed=seed,
+        checkpoint_every=per_epoch,
+        validate_every=per_epoch,
+        patience=config.patience,
+        threshold=config.threshold,
+    )
     trace = fit(model, losses, pace, folder, f"{key} {repeat}", lambda: 1 - score("dev"), title=f"repeat {repeat + 1}")
     load_weights(folder / BEST, model)
     model.save(folder / "best")
     result = {
-        "key": key, "before": before, "macro_f1": score("test"), "epochs": trace.step / per_epoch,
+        "key": key,
+        "before": before,
+        "macro_f1": score("test"),
+        "epochs": trace.step / per_epoch,
         "stopped_early": trace.stopped,
-    }  # fmt: skip
+    }
     write_atomically(done, msgspec.json.encode(result))
     return result
 
 
 def repeat_runs(config: Config, data: Dataset, build: Callable, out: Path) -> dict:
     """The repeats together: mean test macro F1 with its 95 % interval; checkpoints under `out`."""
-    results = [train_once(config, data, build, repeat, out / f"repeat-{repeat + 1}") for repeat in range(config.repeats)]
+    results = [
+        train_once(config, data, build, repeat, out / f"repeat-{repeat + 1}") for repeat in range(config.repeats)
+    ]
     interval = mean_interval([result["macro_f1"] for result in results])
     return {
-        "macro_f1": interval.mean, "half_width_95": interval.half_width if interval.runs > 1 else None,
-        "before": float(np.mean([result["before"] for result in results])), "classes": data.names,
+        "macro_f1": interval.mean,
+        "half_width_95": interval.half_width if interval.runs > 1 else None,
+        "before": float(np.mean([result["before"] for result in results])),
+        "classes": data.names,
         "rows": {part: len(index) for part, index in data.rows.items()},
         "repeats": [{name: value for name, value in result.items() if name != "key"} for result in results],
-    }  # fmt: skip
+    }
 
 
 def probe(encoder: Encoder, config: Config) -> dict:
@@ -241,7 +272,10 @@ def main(config: Config) -> Path:
     data = read_dataset(config)
     metrics = repeat_runs(config, data, builder(config, data), out)
     write_result(out / "run.json", config, data.data_hash, config.seed, metrics)
-    print(f"macro F1 {metrics['macro_f1']:.4f} ± {metrics['half_width_95'] or 0:.4f} (95 %, {config.repeats} repeats) → {out}")
+    print(
+        f"macro F1 {metrics['macro_f1']:.4f} ± {metrics['half_width_95'] or 0:.4f} (95 %, {config.repeats} "
+        f"repeats) → {out}"
+    )
     return out
 
 

@@ -5,8 +5,8 @@
     python -m training.contrastive paper base=MLM/best file=quora.tsv.gz hard_negatives=true
 
 The file has the columns anchor, positive and, for hard negatives, negative (.tsv or .jsonl, .gz allowed; other names by
-`columns`). Source: Lamsal, Read, Karunasekera 2023, section 3.4, equations 1 and 2: batches of 512, 2e-5, 1 % warm-up, the
-first 10k rows. Large batches fit by gradient caching (Gao et al. 2021); sentence-transformers has both losses.
+`columns`). Source: Lamsal, Read, Karunasekera 2023, section 3.4, equations 1 and 2: batches of 512, 2e-5, 1 % warm-up,
+the first 10k rows. Large batches fit by gradient caching (Gao et al. 2021); sentence-transformers has both losses.
 """
 
 from __future__ import annotations
@@ -62,18 +62,6 @@ PRESETS = {
     "laptop": Config(epochs=3, batch=128),
     "paper": Config(),
 }
-
-
-def multiple_negatives_ranking(
-    anchor: torch.Tensor, positive: torch.Tensor, temperature: float, negative: torch.Tensor | None = None
-) -> torch.Tensor:
-    """Equations 1 and 2 as they are written, (n, d) each: what the library's losses are tested against.
-
-    l_i = -log(e^{cos(r_i, r_i⁺)/τ} / Σ_j (e^{cos(r_i, r_j⁺)/τ} + e^{cos(r_i, r_j⁻)/τ})), mean over i.
-    """
-    others = positive if negative is None else torch.cat([positive, negative])
-    scores = torch.nn.functional.cosine_similarity(anchor[:, None], others[None], dim=-1) / temperature  # (n, m)
-    return torch.nn.functional.cross_entropy(scores, torch.arange(len(anchor)))
 
 
 def read_rows(config: Config) -> list[tuple[str, ...]]:
@@ -169,25 +157,35 @@ def main(config: Config) -> Path:
     def validate() -> float:
         """Share of held-out anchors that do not find their positive first among all positives."""
         anchors, positives = (
-            model.encode([row[side] for row in held], convert_to_tensor=True, normalize_embeddings=True,
-                         show_progress_bar=False)
+            model.encode(
+                [row[side] for row in held], convert_to_tensor=True, normalize_embeddings=True, show_progress_bar=False
+            )
             for side in (0, 1)
-        )  # fmt: skip
+        )
         return float((torch.argmax(anchors @ positives.T, 1).cpu() != torch.arange(len(held))).float().mean())
 
     pace = Pace(
-        steps=len(plan), lr=config.lr, warmup=round(config.warmup * len(plan)), seed=config.seed,
-        checkpoint_every=config.checkpoint_every, validate_every=config.validate_every,
-    )  # fmt: skip
+        steps=len(plan),
+        lr=config.lr,
+        warmup=round(config.warmup * len(plan)),
+        seed=config.seed,
+        checkpoint_every=config.checkpoint_every,
+        validate_every=config.validate_every,
+    )
     trace = fit(model, losses, pace, out, run_key(config, data_hash), validate, title="contrast")
     logging.disable_progress_bar()
     model.save_pretrained(str(out / "complete"), create_model_card=False)
     load_weights(out / BEST, model)
     model.save_pretrained(str(out / "best"), create_model_card=False)
     metrics = {
-        "error_before": trace.history[0][1], "error_best": trace.best, "error_complete": trace.history[-1][1],
-        "held_out": len(held), "rows": len(train), "steps": trace.step, "history": trace.history,
-    }  # fmt: skip
+        "error_before": trace.history[0][1],
+        "error_best": trace.best,
+        "error_complete": trace.history[-1][1],
+        "held_out": len(held),
+        "rows": len(train),
+        "steps": trace.step,
+        "history": trace.history,
+    }
     write_result(out / "run.json", config, data_hash, config.seed, metrics)
     print(f"held-out anchors that miss their positive: {trace.history[0][1]:.3f} → {trace.best:.3f} → {out}")
     return out

@@ -11,9 +11,9 @@ import numpy as np
 from msgspec import Struct
 from rich.progress import track
 
-from models import leet, letters, skeleton
-from models.static import Reader
-from training.data import unique_texts
+from models.encoders import consonants, leet, letter_ngrams
+from models.encoders.static import Reader
+from training.data import Pairs, unique_texts
 from training.jobs import cache_dir, write_atomically
 
 
@@ -35,7 +35,7 @@ def to_bags(reader: Reader, texts: list[str]) -> Bags:
     """Clean and split every text. From the cache where the same texts were split by the same tokenizer before."""
     key = hashlib.sha256(reader.tokenizer.to_str().encode())
     key.update(repr((reader.cleaning, reader.reading)).encode())
-    for module in (leet, letters, skeleton):  # what they make of a text decides the rows
+    for module in (leet, letter_ngrams, consonants):  # what they make of a text decides the rows
         key.update(Path(module.__file__).read_bytes())
     for text in texts:
         key.update(text.encode("utf-8", "surrogatepass") + b"\x1e")
@@ -66,9 +66,7 @@ def without_accents(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(kept))
 
 
-def pair_weights(
-    lang: list[str], source: list[str], temperature: float, source_weight: dict[str, float]
-) -> np.ndarray:
+def pair_weights(lang: list[str], source: list[str], temperature: float, source_weight: dict[str, float]) -> np.ndarray:
     """Chance of each pair: its language's share is its (weighted) size ** temperature, within it by source weight.
 
     Thin languages are seen more often than their data alone would have it (temperature < 1).
@@ -79,3 +77,26 @@ def pair_weights(
     size = np.bincount(lang_id, weights=weight)
     weight = weight * (size ** (temperature - 1))[lang_id]
     return weight / weight.sum()
+
+
+class Corpus(Struct, frozen=True):
+    """What both kinds of student learn from. Pair i says `english[english_id[i]]` and `texts[text_id[i]]`."""
+
+    english: list[str]
+    texts: list[str]
+    english_id: np.ndarray  # (pairs,)
+    text_id: np.ndarray  # (pairs,)
+    chance: np.ndarray  # (pairs,) of being drawn, sums to 1
+    target: np.ndarray  # (len(english), dim) float32, unit rows: the teacher's vectors on their widest axes
+    data_hash: str
+    pairs_by_language: dict[str, int]
+
+
+def capped(pairs: Pairs, cap: int, seed: int) -> np.ndarray:
+    """Places of the pairs kept: at most `cap` of each language and source, chosen by the seed."""
+    _, group = unique_texts([f"{lang}\t{source}" for lang, source in zip(pairs.lang, pairs.source, strict=True)])
+    order = np.random.default_rng(seed).permutation(len(group))
+    order = order[np.argsort(group[order], kind="stable")]
+    _, first, counts = np.unique(group[order], return_index=True, return_counts=True)
+    rank = np.arange(len(order)) - np.repeat(first, counts)
+    return np.sort(order[rank < cap])

@@ -39,7 +39,9 @@ SOURCES = {
     "cldr-territories": "Unicode-3.0",
     "emoji-cldr": "Unicode-3.0",
     "disaster-messages": "CC BY 4.0 (the train half only)",
+    "crisis-lexicons": "CC BY 4.0, ours",
 }
+LEXICONS = Path(__file__).parent / "lexicons"  # crisis words and phrases of languages that have little else
 LEFT_OUT = {
     "lafand-mt": "CC BY-NC",
     "interdialect-ckb": "CC BY-NC-SA",
@@ -179,6 +181,11 @@ def _all_rows(root: Path, wanted: frozenset[str]) -> Iterator[tuple[str, str, st
                 yield row["en"], row["xx"], row["lang"], row["source"]
     if "emoji-cldr" in wanted:
         yield from _emoji_rows(root)
+    if "crisis-lexicons" in wanted:
+        for path in sorted(LEXICONS.glob("*.tsv")):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                english, _, text = line.partition("\t")
+                yield english, text, path.stem, "crisis-lexicons"
     if "disaster-messages" in wanted:
         for message in read_messages(root):
             if message.get("text_en") and in_train_half(message["id"]):
@@ -193,8 +200,6 @@ def _emoji_rows(root: Path) -> Iterator[tuple[str, str, str, str]]:
         if row["lang"] != "en" and row["emoji"] in english:
             partner = english[row["emoji"]]
             yield partner["name"], row["name"], row["lang"], "emoji-cldr"
-
-
 
 
 def unique_texts(texts: list[str]) -> tuple[list[str], np.ndarray]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -20,23 +21,22 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from msgspec import Struct
-from rich.progress import Progress
-from safetensors import safe_open
 from safetensors.torch import save_file
 from scipy.sparse import csr_array
 from tokenizers import Tokenizer
 
-from models.bundle import MANIFEST
-from models.encoder import BUNDLED
+from models.encoders.bundle import MANIFEST
+from models.encoders.load import FLOOD
+from models.encoders.static import Reader, Reading
 from models.errors import ConfigError
-from models.static import Reader, Reading
 from models.text import Cleaning
-from training.corpus import Bags, pair_weights, to_bags, without_accents
+from training.corpus import Bags, Corpus, capped, pair_weights, to_bags, without_accents
 from training.data import SOURCES, data_dir, training_pairs, unique_texts
 from training.jobs import cache_dir, run, write_atomically
-from training.loop import check_key, fast_dtype, run_key
+from training.loop import Pace, fit, run_key
+from training.losses import in_batch_contrast
 from training.runs import Run, read_run
-from training.students import capped, distil_transformer
+from training.students import distil_transformer
 from training.teacher import encode_with_teacher
 
 MAX_LENGTH = 256  # pieces; posts have fewer, and a sum does not mind
@@ -58,9 +58,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     contrast: float = 0.4  # weight of the in-batch contrast
     contrast_temperature: float = 0.05
     lang_temperature: float = 0.4  # see corpus.pair_weights
-    skeleton: bool = True  # read consonant groups beside the pieces (models.skeleton)
-    letters: int = 49_152  # rows for letter groups (models.letters); 0 = read none
-    leet: bool = True  # read digits and signs inside words as letters (models.leet)
+    skeleton: bool = True  # read consonant groups beside the pieces (models.encoders.consonants)
+    letters: int = 49_152  # rows for letter groups (models.encoders.letter_ngrams); 0 = read none
+    leet: bool = True  # read digits and signs inside words as letters (models.encoders.leet)
     without_accents: float = 0.15  # share of texts read as typed without accents on Latin letters
     crisis_weight: float = 30.0  # of a pair of disaster-messages against one of software strings
     drop: float = 0.25  # chance that a row is left out: at 0.1 more steps made FLORES dev worse (.874 → .866, not .887)
@@ -75,7 +75,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 PRESETS = {
-    "smoke": Config(steps=60, batch=512, contrast_batch=512, max_pairs=5_000, checkpoint_every=20, warmup=5, letters=4_096),
+    "smoke": Config(
+        steps=60, batch=512, contrast_batch=512, max_pairs=5_000, checkpoint_every=20, warmup=5, letters=4_096
+    ),
     "laptop": Config(),
     # The papers' run: no contrast, the teacher's own dimensions, 20 epochs over what there is.
     "paper": Config(
@@ -84,9 +86,16 @@ PRESETS = {
 }
 # Words and names are seen less often than sentences: they outnumber them and teach no context.
 SOURCE_WEIGHT = {
-    "tatoeba-train": 2.0, "tico19-dev": 3.0, "indic-wiki-4ref": 1.0, "emoji-cldr": 0.3, "osm-presets": 0.5,
-    "cldr-territories": 1.0, "afriqa": 2.0, "cmu-haitian-medical": 3.0, "nusax": 2.0,
-}  # fmt: skip
+    "tatoeba-train": 2.0,
+    "tico19-dev": 3.0,
+    "indic-wiki-4ref": 1.0,
+    "emoji-cldr": 0.3,
+    "osm-presets": 0.5,
+    "cldr-territories": 1.0,
+    "afriqa": 2.0,
+    "cmu-haitian-medical": 3.0,
+    "nusax": 2.0,
+}
 
 
 def projection(vectors: np.ndarray, dim: int) -> np.ndarray:
@@ -111,39 +120,13 @@ class Static(torch.nn.Module):
     def forward(self, pieces: np.ndarray, offsets: np.ndarray, keep: np.ndarray | None = None) -> torch.Tensor:
         weights = None if keep is None else torch.from_numpy(keep)
         sums = F.embedding_bag(
-            torch.from_numpy(pieces), self.table, torch.from_numpy(offsets.astype(np.int32)), mode="sum",
+            torch.from_numpy(pieces),
+            self.table,
+            torch.from_numpy(offsets.astype(np.int32)),
+            mode="sum",
             per_sample_weights=weights,
         )  # (n, dim)
         return F.normalize(sums, dim=-1)
-
-
-class Contrast(torch.autograd.Function):
-    """Multiple negatives ranking in both directions, with its gradient by hand: 5 times as fast as cross_entropy twice.
-
-    left, right: (n, d) unit rows; same: (n, n) marks other copies of the own sentence, which are no negatives.
-    loss = mean over i of (log Σ_j e^{s_ij} + log Σ_j e^{s_ji}) / 2 - s_ii, with s = left · rightᵀ / temperature. Cosines
-    are at most 1, so e^s needs no maximum taken off for temperatures above 0.02.
-    """
-
-    @staticmethod
-    def forward(ctx, left, right, same, temperature):
-        low_left, low_right = left.to(fast_dtype()), right.to(fast_dtype())
-        scores = (low_left @ low_right.T).float().div_(temperature)  # (n, n)
-        own = scores.diagonal().clone()
-        odds = scores.exp_().masked_fill_(same, 0)
-        by_left, by_right = odds.sum(1), odds.sum(0)
-        ctx.save_for_backward(low_left, low_right, odds, by_left, by_right)
-        ctx.temperature = temperature
-        return ((by_left.log() + by_right.log()) / 2 - own).mean()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        low_left, low_right, odds, by_left, by_right = ctx.saved_tensors
-        share = odds * (by_left.reciprocal()[:, None] + by_right.reciprocal()[None, :])
-        share.diagonal().sub_(2)
-        share = share.mul_(gradient / (2 * len(odds) * ctx.temperature)).to(low_left.dtype)
-        to_right = (share.T @ low_left).float() if ctx.needs_input_grad[1] else None
-        return (share @ low_right).float(), to_right, None, None
 
 
 def step_loss(config: Config, model: Static, batch: dict) -> torch.Tensor:
@@ -158,21 +141,8 @@ def step_loss(config: Config, model: Static, batch: dict) -> torch.Tensor:
         share = config.contrast * len(ids) / len(target)
         # In turn against the teacher and against the student's own English: both at once cost twice as much.
         other = (target, english)[start // config.contrast_batch % 2][part]
-        loss = loss + share * Contrast.apply(text[part], other, same, config.contrast_temperature)
+        loss = loss + share * in_batch_contrast(text[part], other, same, config.contrast_temperature)
     return loss
-
-
-class Corpus(Struct, frozen=True):
-    """What both kinds of student learn from. Pair i says `english[english_id[i]]` and `texts[text_id[i]]`."""
-
-    english: list[str]
-    texts: list[str]
-    english_id: np.ndarray  # (pairs,)
-    text_id: np.ndarray  # (pairs,)
-    chance: np.ndarray  # (pairs,) of being drawn, sums to 1
-    target: np.ndarray  # (len(english), dim) float32, unit rows: the teacher's vectors on their widest axes
-    data_hash: str
-    pairs_by_language: dict[str, int]
 
 
 def load_corpus(config: Config) -> Corpus:
@@ -198,19 +168,18 @@ def main(config: Config) -> Path:
     corpus = load_corpus(config)
     if config.student == "static":
         return distil_static(config, corpus, out)
-    return distil_transformer(config, corpus, out)
+    pace = Pace(config.steps, config.lr, config.warmup, config.seed, config.checkpoint_every)
+    return distil_transformer(config.student, corpus, pace, config.batch, run_key(config, corpus.data_hash), out)
 
 
 def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
     if config.tokenizer and not Path(config.tokenizer).is_file():
         raise ConfigError(f"tokenizer={config.tokenizer}: no such file")
-    tokenizer = Tokenizer.from_file(config.tokenizer or str(BUNDLED / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(config.tokenizer or str(FLOOD / "tokenizer.json"))
     reading = Reading(MAX_LENGTH, config.skeleton, config.letters, config.leet)
     reader = Reader(tokenizer, Cleaning(), reading)
     bare, bare_id = unique_texts([without_accents(text) for text in corpus.texts])
-    english_bags, text_bags, bare_bags = (
-        to_bags(reader, texts) for texts in (corpus.english, corpus.texts, bare)
-    )
+    english_bags, text_bags, bare_bags = (to_bags(reader, texts) for texts in (corpus.english, corpus.texts, bare))
     english_id, text_id = corpus.english_id, corpus.text_id
     # A text without a piece teaches nothing.
     usable = (np.diff(english_bags.starts)[english_id] > 0) & (np.diff(text_bags.starts)[text_id] > 0)
@@ -220,44 +189,46 @@ def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
     model = Static(reading.rows(tokenizer.get_vocab_size()), corpus.target.shape[1], config.seed)
     groups_from = len(model.table) - reading.letters
     if config.init:
-        folder = BUNDLED if config.init == "bundled" else Path(config.init)
+        folder = FLOOD if config.init == "bundled" else Path(config.init)
         known = start_table(read_run(folder), english_bags, corpus.target, is_bundle=(folder / MANIFEST).exists())
         model.table.data *= 0.1  # letter groups that the run did not have begin near nothing
         model.table.data[: len(known)] = torch.from_numpy(known)
         model.table.data[groups_from:] *= config.shrink_letters
-    optimizer = torch.optim.Adam(model.parameters(), lr=config.lr, betas=(0.9, 0.99), fused=True)
-    checkpoint = out / "checkpoint.safetensors"
-    key = run_key(config, corpus.data_hash + hashlib.sha256(tokenizer.to_str().encode()).hexdigest())
-    start = resume(checkpoint, key, model, optimizer)
-
     drop = partial(with_dropout, drop=config.drop, groups_from=groups_from, drop_groups=config.drop_letters)
-    with Progress() as progress:
-        bar = progress.add_task("distilling", total=config.steps, completed=start)
-        for step in range(start, config.steps):
-            # Each step has its own generator: a resumed run draws what the unbroken one would have drawn.
-            rng = np.random.default_rng([config.seed, step])
-            chosen = np.searchsorted(chances, rng.random(config.batch))
-            without = rng.random(config.batch) < config.without_accents
-            text = join(text_bags.take(text_id[chosen[~without]]), bare_bags.take(bare_id[text_id[chosen[without]]]))
-            chosen = np.concatenate([chosen[~without], chosen[without]])
-            batch = {
-                "english": drop(english_bags.take(english_id[chosen]), rng),
-                "text": drop(text, rng),
-                "target": torch.from_numpy(corpus.target[english_id[chosen]]),
-                "ids": torch.from_numpy(english_id[chosen]),
-            }
-            for group in optimizer.param_groups:
-                group["lr"] = config.lr * min((step + 1) / config.warmup, 1 - step / config.steps)
-            loss = step_loss(config, model, batch)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            progress.update(bar, completed=step + 1, description=f"distilling, loss {loss.item():.3f}")
-            if (step + 1) % 50 == 0:
-                with open(out / "log.jsonl", "a") as log:
-                    log.write(f'{{"step": {step + 1}, "loss": {loss.item():.4f}}}\n')
-            if (step + 1) % config.checkpoint_every == 0 or step + 1 == config.steps:
-                save(checkpoint, key, step + 1, model, optimizer)
+
+    def losses(step: int) -> Iterator[torch.Tensor]:
+        # Each step has its own generator: a resumed run draws what the unbroken one would have drawn.
+        rng = np.random.default_rng([config.seed, step])
+        chosen = np.searchsorted(chances, rng.random(config.batch))
+        without = rng.random(config.batch) < config.without_accents
+        text = join(text_bags.take(text_id[chosen[~without]]), bare_bags.take(bare_id[text_id[chosen[without]]]))
+        chosen = np.concatenate([chosen[~without], chosen[without]])
+        batch = {
+            "english": drop(english_bags.take(english_id[chosen]), rng),
+            "text": drop(text, rng),
+            "target": torch.from_numpy(corpus.target[english_id[chosen]]),
+            "ids": torch.from_numpy(english_id[chosen]),
+        }
+        loss = step_loss(config, model, batch)
+        yield loss
+        if (step + 1) % 50 == 0:
+            with open(out / "log.jsonl", "a") as log:
+                log.write(f'{{"step": {step + 1}, "loss": {loss.item():.4f}}}\n')
+
+    # Adam as it was tuned with: short memory of squares, no decay, one pass over the table (its gradient is dense).
+    pace = Pace(
+        steps=config.steps,
+        lr=config.lr,
+        warmup=config.warmup,
+        seed=config.seed,
+        checkpoint_every=config.checkpoint_every,
+        weight_decay=0.0,
+        betas=(0.9, 0.99),
+        fused=True,
+        falls_from_start=True,
+    )
+    key = run_key(config, corpus.data_hash + hashlib.sha256(tokenizer.to_str().encode()).hexdigest())
+    fit(model, losses, pace, out, key, title="distilling")
 
     # Texts read all their letter groups from here on: scaled by the chance that they were kept (Srivastava et al. 2014,
     # section 10). As trained they drown the pieces: FLORES dev .878, scaled .899.
@@ -277,15 +248,17 @@ def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
 
 
 def start_table(run: Run, bags: Bags, target: np.ndarray, is_bundle: bool) -> np.ndarray:
-    """The rows to go on from. A bundle's axes are not the teacher's any more (publish evens them out), so its table goes
-    through the linear map that brings its English vectors nearest to the targets.
+    """The rows to go on from. A bundle's axes are not the teacher's any more (publish evens them out), so its table
+    goes through the linear map that brings its English vectors nearest to the targets.
     """
     if not is_bundle:
         return run.table
     few = np.linspace(0, len(target) - 1, min(len(target), 60_000)).astype(int)
     pieces, offsets = bags.take(few)
     known = (pieces < len(run.table)).astype(np.float32)
-    read = csr_array((known, np.where(known, pieces, 0), np.append(offsets, len(pieces))), shape=(len(few), len(run.table)))
+    read = csr_array(
+        (known, np.where(known, pieces, 0), np.append(offsets, len(pieces))), shape=(len(few), len(run.table))
+    )
     vectors = read @ run.table
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     table = run.table @ np.linalg.lstsq(vectors, target[few], rcond=None)[0]
@@ -302,10 +275,14 @@ def join(*bags: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def with_dropout(
-    bag: tuple[np.ndarray, np.ndarray], rng: np.random.Generator, drop: float, groups_from: int = 0, drop_groups: float = 0.0
+    bag: tuple[np.ndarray, np.ndarray],
+    rng: np.random.Generator,
+    drop: float,
+    groups_from: int = 0,
+    drop_groups: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The bag with weight 0 for what is left out: each row with chance `drop`, and all of a text's rows from `groups_from`
-    on with chance `drop_groups`. The first row of a text always stays.
+    """The bag with weight 0 for what is left out: each row with chance `drop`, and all of a text's rows from
+    `groups_from` on with chance `drop_groups`. The first row of a text always stays.
     """
     rows, offsets = bag
     keep = rng.random(len(rows), dtype=np.float32) >= drop
@@ -314,30 +291,6 @@ def with_dropout(
         keep &= ~np.repeat(rng.random(len(offsets)) < drop_groups, lengths) | (rows < groups_from)
     keep[offsets] = True
     return rows, offsets, keep.astype(np.float32)
-
-
-def save(path: Path, key: str, step: int, model: Static, adam: torch.optim.Adam) -> None:
-    """Table, Adam's state and the step, in one safetensors file; `key` says which run they belong to."""
-    state = adam.state[model.table]
-    tensors = {"table": model.table.data, "m": state["exp_avg"], "v": state["exp_avg_sq"], "count": state["step"]}
-    temporary = path.with_suffix(".tmp")
-    save_file(tensors, temporary, metadata={"key": key, "step": str(step)})
-    temporary.replace(path)
-
-
-def resume(path: Path, key: str, model: Static, adam: torch.optim.Adam) -> int:
-    """Load the checkpoint of this very run, if there is one, and return the step it had reached. Raises ConfigError if it
-    is of another.
-    """
-    if not path.exists():
-        return 0
-    with safe_open(path, "pt") as file:
-        check_key(path, file.metadata()["key"], key)
-        tensors = {name: file.get_tensor(name) for name in file.keys()}
-        step = int(file.metadata()["step"])
-    model.table.data.copy_(tensors["table"])
-    adam.state[model.table] = {"step": tensors["count"], "exp_avg": tensors["m"], "exp_avg_sq": tensors["v"]}
-    return step
 
 
 if __name__ == "__main__":

@@ -28,13 +28,17 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from models.clustering import ClusterConfig, Clusterer
 from models.clusters.thresholds import suggest_thresholds
-from models.encoder import load_encoder
+from models.encoders.bundle import CLUSTERS, add_file
+from models.encoders.cluster_thresholds import TunedClusters
+from models.encoders.load import folder_of
+from models.encoders.ready import Loaded, load
+from models.errors import ConfigError
 from models.records import MatchedFrame, Origin, Post
 from training.data import data_dir, read_lines
 from training.jobs import run, write_result
 
 RESULTS = Path(__file__).parent / "results"
-SWEEP_MERGE = (0.16, 0.18, 0.20, 0.22, 0.24, 0.26, 0.30, 0.35, 0.40)
+SWEEP_MERGE = (0.08, 0.10, 0.12, 0.14, 0.16, 0.18, 0.20, 0.22, 0.24, 0.26, 0.30, 0.35, 0.40)
 SWEEP_GAPS = (0.10, 0.15, 0.20)  # t_attach − t_merge
 
 
@@ -44,13 +48,14 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     stream: str  # folder of CRISIS_DATA with stream.jsonl.gz: id, text, cluster and, where known, created_at
     encoder: str = ""  # bundle or model directory, empty = the bundled one; a mere name if vectors are given
     vectors: str = ""  # .npy of (posts, d) unit rows in stream order, instead of encoding
-    t_attach: float = 0.0  # 0 = the clusterer's default
+    t_attach: float = 0.0  # 0 = what the encoder's bundle says, else the clusterer's default
     t_merge: float = 0.0
     lexical: float | None = None  # share of the words in a similarity; none = the clusterer's default
     suggest: bool = False  # thresholds by the label-free rule from the first 4,000 posts
     merge_every_posts: int = 0  # 0 = the clusterer's default
     frame_posts: int = 25  # posts per frame; results do not depend on it, speed does a little
     sweep: bool = False
+    keep: bool = False  # put this run's thresholds into the encoder's bundle, which workers then use with it
     out: str = "auto"  # where the JSON goes: auto = results/clusters-STREAM-ENCODER.json, empty = only printed
     seed: int = 0
 
@@ -81,10 +86,13 @@ def scores(gold: Sequence[int], found: Sequence[str]) -> dict[str, float]:
     numbers = {name: i for i, name in enumerate(dict.fromkeys(found))}
     labels, sizes = [numbers[f] for f in found], Counter(found)
     figures = {
-        "b3_precision": precision, "b3_recall": recall, "b3_f1": f1,
-        "nmi": normalized_mutual_info_score(gold, labels), "ari": adjusted_rand_score(gold, labels),
+        "b3_precision": precision,
+        "b3_recall": recall,
+        "b3_f1": f1,
+        "nmi": normalized_mutual_info_score(gold, labels),
+        "ari": adjusted_rand_score(gold, labels),
         "biggest_share": max(sizes.values()) / len(found),
-    }  # fmt: skip
+    }
     counts = {"clusters": len(sizes), "clusters_of_5": sum(n >= 5 for n in sizes.values())}
     return {name: round(float(value), 4) for name, value in figures.items()} | counts
 
@@ -106,11 +114,14 @@ def cluster(stream: Stream, vectors: np.ndarray, config: ClusterConfig, frame_po
     n = len(stream.posts)
     frames = [
         MatchedFrame(
-            Origin(0, start), stream.posts[start : start + frame_posts], encoder_version="evaluated",
-            dim=vectors.shape[1], vectors=vectors[start : start + frame_posts].tobytes(),
+            Origin(0, start),
+            stream.posts[start : start + frame_posts],
+            encoder_version="evaluated",
+            dim=vectors.shape[1],
+            vectors=vectors[start : start + frame_posts].tobytes(),
         )
         for start in range(0, n, frame_posts)
-    ]  # fmt: skip
+    ]
     gc.collect()
     gc.freeze()  # the frames waiting here would slow the clusterer's garbage collection; a pipeline holds few
     clusterer, events = Clusterer(config, vectors.shape[1], "evaluated"), Counter()
@@ -140,15 +151,16 @@ def cluster(stream: Stream, vectors: np.ndarray, config: ClusterConfig, frame_po
     }
 
 
-def settings(config: Config, vectors: np.ndarray) -> ClusterConfig:
-    """The clusterer's defaults with this run's changes, remembering every post."""
+def settings(config: Config, vectors: np.ndarray, tuned: TunedClusters | None = None) -> ClusterConfig:
+    """The clusterer's defaults under the encoder's own thresholds, with this run's changes, remembering every post."""
     changes = {k: v for k in ("t_attach", "t_merge", "merge_every_posts") if (v := getattr(config, k))}
     if config.suggest:
         rule = suggest_thresholds(vectors[:4_000], config.lexical != 0, config.seed)
         changes |= {"t_attach": rule.t_attach, "t_merge": rule.t_merge}
     if config.lexical is not None:
         changes["lexical"] = config.lexical
-    return ClusterConfig(**changes, remember_posts=len(vectors))
+    start = ClusterConfig(**changes, remember_posts=len(vectors))
+    return start if tuned is None else tuned.fit(start, set(changes))
 
 
 def show(title: str, result: dict) -> str:
@@ -160,11 +172,14 @@ def show(title: str, result: dict) -> str:
 
 def main(config: Config) -> dict:
     stream = read_stream(config.stream)
+    loaded: Loaded | None = None
+    if config.keep and (config.vectors or config.sweep):
+        raise ConfigError("keep=true puts one run's thresholds into a bundle: without vectors= and sweep=true")
     if config.vectors:
         rows, name = np.load(config.vectors, allow_pickle=False), config.encoder or Path(config.vectors).stem
     else:
-        encoder = load_encoder(config.encoder or None)
-        rows, name = encoder.encode([p.text for p in stream.posts]), encoder.version
+        loaded = load(config.encoder or None)
+        rows, name = loaded.encoder.encode([p.text for p in stream.posts]), loaded.encoder.version
     vectors = rows.astype("<f2")
     if config.sweep:
         for merge in SWEEP_MERGE:
@@ -173,7 +188,7 @@ def main(config: Config) -> dict:
                 final = cluster(stream, vectors, settings(tried, vectors), config.frame_posts)["final"]
                 print(f"t_attach={merge + gap:.2f} t_merge={merge:.2f}", *(f"{k} {v}" for k, v in final.items()))
         return {}
-    used = settings(config, vectors)
+    used = settings(config, vectors, loaded.clusters if loaded else None)
     result = cluster(stream, vectors, used, config.frame_posts)
     rule = suggest_thresholds(vectors[:4_000], used.lexical != 0, config.seed)
     result |= {
@@ -186,6 +201,11 @@ def main(config: Config) -> dict:
         short = "".join(c if c.isalnum() or c in ".-" else "-" for c in name)
         path = RESULTS / f"clusters-{config.stream.removeprefix('stream-')}-{short}.json"
         write_result(path if config.out == "auto" else Path(config.out), config, stream.data_hash, config.seed, result)
+    if config.keep:
+        reached = f"{config.stream}: B³ F1 {result['final']['b3_f1']:.3f}"
+        found = TunedClusters(name, used.t_attach, used.t_merge, used.lexical, reached)
+        content = msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+        add_file(folder_of(config.encoder or None), CLUSTERS, content)
     return result
 
 

@@ -1,4 +1,5 @@
-"""A BERT or XLM-R sentence encoder as a bundle for ONNX Runtime: served on a CPU without torch (`models.onnx`).
+"""A BERT or XLM-R sentence encoder as a bundle for ONNX Runtime: served on a CPU without torch
+(`models.encoders.onnx`).
 
 python -m training.export_onnx minilm out=DIR                       # the teacher, all-MiniLM-L6-v2, int8
 python -m training.export_onnx MODEL out=DIR precision=fp32 licence=MIT
@@ -13,12 +14,12 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from models.batching import micro_batches, pad
-from models.bundle import Manifest, write_bundle
-from models.encoder import load_encoder
+from models.encoders.batching import micro_batches, pad
+from models.encoders.bundle import Manifest, write_bundle
+from models.encoders.load import load_encoder
+from models.encoders.onnx import MODEL
+from models.encoders.probes import PROBES, check_probes, probe_vectors
 from models.errors import ConfigError, EncoderError
-from models.onnx import MODEL
-from models.probes import PROBES, check_probes, probe_vectors
 from models.queries import background_texts, load_queries
 from models.text import clean
 from training.jobs import read_config, run
@@ -46,14 +47,18 @@ PRESETS = {"minilm": Config(model="minilm")}  # the one model that has a name he
 
 
 def main(config: Config) -> Manifest:
-    from models.packed import PackedEncoder
-    from models.transformer import TransformerEncoder
+    from models.encoders.packed import PackedEncoder
+    from models.encoders.transformer import TransformerEncoder
 
     if config.precision not in LEAST_COSINE or not config.out:
-        raise ConfigError(f"set out=DIR and precision={' or '.join(LEAST_COSINE)}; got {config.out!r}, {config.precision!r}")
+        raise ConfigError(
+            f"set out=DIR and precision={' or '.join(LEAST_COSINE)}; got {config.out!r}, {config.precision!r}"
+        )
     source = TransformerEncoder(teacher_path() if config.model == "minilm" else config.model, packed=True)
     if not isinstance(source._packed, PackedEncoder):
-        raise EncoderError(f"{config.model} is no BERT or XLM-R with one pooling by mean, cls or max: serve it by [torch]")
+        raise EncoderError(
+            f"{config.model} is no BERT or XLM-R with one pooling by mean, cls or max: serve it by [torch]"
+        )
     fast = getattr(source._tokenizer, "backend_tokenizer", None)
     if fast is None:
         raise EncoderError(f"{config.model} has no tokenizer.json: its tokenizer runs only inside transformers")
@@ -66,23 +71,41 @@ def main(config: Config) -> Manifest:
         ranges = observed_ranges(graph, entering, batches)
         graph, _ = encoder_graph(packed, ranges, config.reduce_range)
     if graph.ByteSize() > LARGEST:
-        raise EncoderError(f"the graph of {config.model} is {graph.ByteSize()} bytes, an ONNX file holds {LARGEST}: use int8")
+        raise EncoderError(
+            f"the graph of {config.model} is {graph.ByteSize()} bytes, an ONNX file holds {LARGEST}: use int8"
+        )
     files = {MODEL: graph.SerializeToString(), "tokenizer.json": fast.to_str().encode()}
     settings = {"precision": config.precision, "prefix": source._prefix}
     manifest = Manifest(
-        "onnx", source.dim, source._longest, source.cleaning, packed.pooling, config.licence,
-        parent=source.version, settings=settings, training={"model": Path(config.model).name, "reduce_range": config.reduce_range, "texts": Path(config.texts).name},
-    )  # fmt: skip
+        "onnx",
+        source.dim,
+        source._longest,
+        source.cleaning,
+        packed.pooling,
+        config.licence,
+        parent=source.version,
+        settings=settings,
+        training={
+            "model": Path(config.model).name,
+            "reduce_range": config.reduce_range,
+            "texts": Path(config.texts).name,
+        },
+    )
     write_bundle(config.out, manifest, files)
     exported = load_encoder(config.out)
     check_probes(exported)
     sample = [*PROBES, *texts[:: max(1, len(texts) // 300)]]
     cosines = (exported.encode(sample) * source.encode(sample)).sum(1)
     if (worst := float(cosines.min())) < LEAST_COSINE[config.precision]:
-        raise EncoderError(f"{config.out}: cosine {worst:.4f} to torch's on {sample[int(cosines.argmin())]!r}: do not serve it")
+        raise EncoderError(
+            f"{config.out}: cosine {worst:.4f} to torch's on {sample[int(cosines.argmin())]!r}: do not serve it"
+        )
     evaluation = {"cosine_to_torch": {"mean": float(cosines.mean()), "least": worst}, "probes": probe_vectors(exported)}
     manifest = write_bundle(config.out, msgspec.structs.replace(manifest, evaluation=evaluation), files)
-    print(f"{config.out}: {manifest.id}, {sum(map(len, files.values())) / 1e6:.1f} MB, cosine to torch {cosines.mean():.5f} (least {worst:.5f})")
+    print(
+        f"{config.out}: {manifest.id}, {sum(map(len, files.values())) / 1e6:.1f} MB, cosine to torch "
+        f"{cosines.mean():.5f} (least {worst:.5f})"
+    )
     return manifest
 
 
@@ -101,7 +124,9 @@ def read_words(argv: Sequence[str]) -> Config:
     """MODEL key=value … as a Config. Raises ConfigError saying what to write."""
     first = argv[0] if argv else ""
     if not first or "=" in first or first.startswith("-"):
-        raise ConfigError(f"name the model first: python -m training.export_onnx minilm out=DIR; got {first or 'nothing'}")
+        raise ConfigError(
+            f"name the model first: python -m training.export_onnx minilm out=DIR; got {first or 'nothing'}"
+        )
     return read_config({first: Config(model=first)}, argv)
 
 

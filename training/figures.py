@@ -1,6 +1,6 @@
 """The table of what was measured: `training/results/README.md`, written from the results that lie beside it.
 
-    python -m training.figures        # after a result was added or replaced; a test holds the table to the files
+python -m training.figures        # after a result was added or replaced; a test holds the table to the files
 """
 
 from __future__ import annotations
@@ -14,9 +14,13 @@ RESULTS = Path(__file__).parent / "results"
 TABLE = RESULTS / "README.md"
 # Beginning of a file's name: what it is, and its headline figures by their place in the metrics
 HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
-    "report/": ("every measure of the bundled encoder; read `report/report.md`", {
+    "report/": ("every measure of the static encoder; read `report/report.md`", {
         "FLORES, the paper's languages": "matching/flores200 devtest/mean_paper", "SemRel dev": "relatedness/SemRel2024 dev/mean",
         "xSIM++ of mix_all": "noise/by_kind/mix_all/xsim++/mean", "needs, originals": "needs/originals",
+    }),
+    "reader/": ("sentence matching and relatedness of the default encoder; read `reader/report.md`", {
+        "FLORES, the paper's languages": "matching/flores200 devtest/mean_paper", "NTREX": "matching/ntrex128/mean_paper",
+        "SemRel dev": "relatedness/SemRel2024 dev/mean",
     }),
     "encoder-": ("headline measures of a published encoder", {
         "FLORES, the paper's languages": "matching/mean_paper", "SemRel dev": "relatedness/mean", "needs, originals": "needs/originals",
@@ -28,6 +32,14 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
     "mlm-": ("masked LM: validation loss", {"before": "loss_before", "lowest": "loss_best"}),
     "clusters-": ("clusters of a stream, at the end", {"B³ F1": "final/b3_f1", "NMI": "final/nmi"}),
     "noise-": ("robustness to noise", {}),
+    "alerts": ("how good the alerts are at default settings (`training.evaluate.alerts`)", {
+        "written posts under their query": "figures/written/own_query/value", "alerts right, real posts": "figures/read/alerts_right/value",
+        "ordinary posts that alert": "figures/ordinary/ordinary_alerted/value",
+    }),
+    "feedback": ("what an analyst's labels teach, average precision over tasks (`training.evaluate.feedback`)", {
+        "start": "start", "gain by 20": "true labels/20/gain", "100": "true labels/100/gain", "300": "true labels/300/gain",
+        "a tenth wrong, 100": "some wrong/100/gain",
+    }),
     "backends-": ("CPU back-ends on one core, times sentence-transformers' speed", {
         "fp32": "backends/onnx fp32/times_sentence_transformers", "int8": "backends/onnx int8/times_sentence_transformers",
         "STS-B of int8": "backends/onnx int8/stsb_spearman",
@@ -49,9 +61,15 @@ def result_files() -> list[str]:
 
 def table() -> str:
     """The README's text. Raises KeyError where a result lacks a headline figure of its kind."""
-    lines = ["# Results", "", "One JSON a run: command, commit, machine, data hash, seed, configuration, metrics. This table is written by",
-             "`python -m training.figures`; published figures of other systems are in `training/evaluate/published.tsv`.", "",
-             "| file | what | command | figures |", "|---|---|---|---|"]  # fmt: skip
+    lines = [
+        "# Results",
+        "",
+        "One JSON a run: command, commit, machine, data hash, seed, configuration, metrics. This table is written by",
+        "`python -m training.figures`; published figures of other systems are in `training/evaluate/published.tsv`.",
+        "",
+        "| file | what | command | figures |",
+        "|---|---|---|---|",
+    ]
     for name in result_files():
         record = json.loads((RESULTS / name).read_text("utf-8"))
         what, places = HEADLINES.get(kind_of(name), ("", {}))
@@ -74,13 +92,22 @@ def at(metrics: Mapping, place: str) -> float:
 
 def whitening() -> str:
     """Where whitening helped and where not, as measured, beside what the paper prints."""
-    lines = ["## Whitening", "", "Spearman on pairs, as it is → whitened (training.whiten; Li et al. 2024, table 1, print for XLM-R-base .591 → .689",
-             "on Spanish and .439 → .475 on Indonesian, for mBERT .597 → .641 and .439 → .447):", "",
-             "| encoder | pairs | languages | mean as it is → whitened | English alone | mean cosine of two texts |", "|---|---|---|---|---|---|"]  # fmt: skip
+    lines = [
+        "## Whitening",
+        "",
+        "Spearman on pairs, as it is → whitened (training.whiten; Li et al. 2024, table 1, print for XLM-R-base .591 → .689",
+        "on Spanish and .439 → .475 on Indonesian, for mBERT .597 → .641 and .439 → .447):",
+        "",
+        "| encoder | pairs | languages | mean as it is → whitened | English alone | mean cosine of two texts |",
+        "|---|---|---|---|---|---|",
+    ]
     for name in result_files():
         if name.startswith("whiten-"):
             record = json.loads((RESULTS / name).read_text("utf-8"))
-            m, spread = record["metrics"], [record["metrics"][f"anisotropy_{when}"]["mean_cosine"] for when in ("before", "after")]
+            m, spread = (
+                record["metrics"],
+                [record["metrics"][f"anisotropy_{when}"]["mean_cosine"] for when in ("before", "after")],
+            )
             lines.append(
                 f"| {name.split('-')[1]} {m['encoder']} | {record['config']['pairs']} | {len(m['by_language'])}"
                 f" | {arrow(m['spearman_before'], m['spearman_after'])} | {arrow(*m['by_language']['en'])} | {arrow(*spread)} |"

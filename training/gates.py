@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 from msgspec import Struct
 
-from models.encoder import Encoder
+from models.encoders.protocol import Encoder
 from models.queries import Query
 from training.evaluate.needs import average_precision
 from training.noise.mix import transform

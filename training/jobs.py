@@ -70,20 +70,43 @@ def run(
         sys.exit(0 if words else 2)
     try:
         main(read(words) if read else read_config(presets, words))
-    except (CrisisError, OSError, FloatingPointError) as error:  # OSError: also transformers, of a model that is not there
+    except (
+        CrisisError,
+        OSError,
+        FloatingPointError,
+    ) as error:  # OSError: also transformers, of a model that is not there
         sys.exit(f"error: {error}")
 
 
 def help_text(main: Callable[[C], object], presets: Mapping[str, C]) -> str:
     """What the job is, its presets, and each knob with its default and the note beside it in the source."""
     knobs = type(next(iter(presets.values())))
-    notes = dict(re.findall(r"^    (\w+): .*?  # (.*)$", inspect.getsource(knobs), re.MULTILINE))
-    lines = [inspect.getdoc(sys.modules[main.__module__]), "", f"presets: {', '.join(presets)}", "", "knobs (key=value):"]
+    notes = _notes(inspect.getsource(knobs))
+    lines = [
+        inspect.getdoc(sys.modules[main.__module__]),
+        "",
+        f"presets: {', '.join(presets)}",
+        "",
+        "knobs (key=value):",
+    ]
     for field in msgspec.structs.fields(knobs):
         default = ",".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
         shown = "" if default is msgspec.NODEFAULT else f"={default}"
         lines.append(f"  {field.name}{shown}" + (f"  – {notes[field.name]}" if field.name in notes else ""))
     return "\n".join(lines)
+
+
+def _notes(source: str) -> dict[str, str]:
+    """The comment beside each field of a Struct, also where its default is spread over lines."""
+    notes: dict[str, str] = {}
+    field = ""
+    for line in source.splitlines():
+        if named := re.match(r"    (\w+): ", line):
+            field = named[1]
+        code, mark, note = line.partition("  # ")
+        if field and mark and code.strip():
+            notes.setdefault(field, note)
+    return notes
 
 
 def model_named(value: str, knob: str) -> str:
@@ -110,7 +133,10 @@ def code_version() -> str:
         ).stdout.strip()
         changed = subprocess.run(
             ["git", "status", "--porcelain", "--", "training", "models"],
-            cwd=here.parent, capture_output=True, text=True, check=True,
+            cwd=here.parent,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
@@ -135,12 +161,19 @@ def _short(value: Any) -> Any:
     return f"{key}{equals}{Path(path).name}"
 
 
-def write_result(path: Path, config: msgspec.Struct, data_hash: str, seed: int, metrics: Mapping[str, Any]) -> None:
-    """One JSON per run: what ran, on what, with which data and seed, and what came out."""
+def write_result(
+    path: Path, config: msgspec.Struct, data_hash: str, seed: int, metrics: Mapping[str, Any], commit: str = ""
+) -> None:
+    """One JSON per run: what ran, on what, with which data and seed, and what came out.
+
+    commit: `code_version()` when the job began; default now, which a commit made meanwhile would falsify.
+    """
     module = getattr(sys.modules["__main__"], "__spec__", None)
     record = {
-        "command": " ".join(["python -m", module.name.removesuffix(".__main__") if module else "?", *map(_short, sys.argv[1:])]),
-        "commit": code_version(),
+        "command": " ".join(
+            ["python -m", module.name.removesuffix(".__main__") if module else "?", *map(_short, sys.argv[1:])]
+        ),
+        "commit": commit or code_version(),
         "machine": machine(),
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "data_hash": data_hash,

@@ -1,11 +1,14 @@
 """Which labelled set says what about which query, and the ordinary posts in which no query should find anything.
 
-disaster-messages-multilingual (CC BY 4.0) is the only set with categories that may shape what is shipped: its train half
-gives directions, thresholds and probabilities, its other half tests. 211 of the 7,908 messages of that half (of 20 letters
-or more, case and punctuation aside) were sent twice and are in the train half too; without them average precision is .0005
-higher in English and .003 lower in Haitian Creole. need-offer-nepal-italy, HumAID and CrisisLexT26 label needs, offers or donations without a category and come
-under research terms: their needs and offers only test. Thresholds (never the encoder) are also set by what HumAID and
-CrisisLexT26 call unrelated, and by lines of FLORES and NTREX, as ordinary posts in which nothing should be found.
+disaster-messages-multilingual (CC BY 4.0) is the only set with categories that may shape what is shipped: its train
+half gives directions, thresholds and probabilities, its other half tests. 211 of the 7,908 messages of that half (of 20
+letters or more, case and punctuation aside) were sent twice and are in the train half too; without them average
+precision is .0005 higher in English and .003 lower in Haitian Creole. need-offer-nepal-italy, HumAID and CrisisLexT26
+label needs, offers or donations without a category and come under research terms: their needs and offers only test.
+Thresholds (never the encoder) are also set by what HumAID and CrisisLexT26 call unrelated, and by lines of FLORES and
+NTREX, as
+ordinary
+posts in which nothing should be found.
 """
 
 from __future__ import annotations
@@ -72,13 +75,16 @@ def disaster_messages(root: Path, train_half: bool) -> Messages:
             used.append(message)
     requests = np.array(["request" in m["labels"] for m in used])
     return Messages(
-        texts=texts, langs=np.array(langs), fold=np.array([_fold(m["id"]) for m in used], np.int8),
-        asks=requests | np.array([m["genre"] == "direct" for m in used]), requests=requests,
+        texts=texts,
+        langs=np.array(langs),
+        fold=np.array([_fold(m["id"]) for m in used], np.int8),
+        asks=requests | np.array([m["genre"] == "direct" for m in used]),
+        requests=requests,
         labels={
             f"need.{category}": np.array([label in m["labels"] for m in used])
             for label, category in DISASTER_LABELS.items()
         },
-    )  # fmt: skip
+    )
 
 
 def _fold(key: str) -> int:
@@ -94,16 +100,19 @@ def test_sets(root: Path) -> list[Labelled]:
     donations = np.array([p["labels"]["type"] == "Donations and volunteering" for p in t26])
     return [
         Labelled(
-            "need-offer-nepal-italy", [p["text"] for p in nepal],
-            np.array(["need" in p["labels"] for p in nepal]), np.array(["availability" in p["labels"] for p in nepal]),
+            "need-offer-nepal-italy",
+            [p["text"] for p in nepal],
+            np.array(["need" in p["labels"] for p in nepal]),
+            np.array(["availability" in p["labels"] for p in nepal]),
         ),
         Labelled(
-            "humaid test", [p["text"] for p in humaid],
+            "humaid test",
+            [p["text"] for p in humaid],
             np.array([p["labels"] == "requests_or_urgent_needs" for p in humaid]),
             np.array([p["labels"] == "rescue_volunteering_or_donation_effort" for p in humaid]),
         ),
         Labelled("crisislex-t26", [p["text"] for p in t26], None, donations),
-    ]  # fmt: skip
+    ]
 
 
 def ordinary(root: Path, per_language: int, per_chatter: int, seed: int) -> Ordinary:
@@ -133,11 +142,16 @@ def ordinary(root: Path, per_language: int, per_chatter: int, seed: int) -> Ordi
         for lang, lines in sorted(read_aligned(root / folder).items()):
             if lang != "my-Zawgyi":  # what normalise has turned into Unicode before a query sees it
                 add(lang, lines, per_language // 3)
-    add("chatter crisislex-t6", [p["text"] for p in _posts(root, "crisislex-t6") if p["labels"] == "off-topic"], per_chatter)
+    add(
+        "chatter crisislex-t6",
+        [p["text"] for p in _posts(root, "crisislex-t6") if p["labels"] == "off-topic"],
+        per_chatter,
+    )
     add(
         "chatter crisislex-t26",
-        [p["text"] for p in _posts(root, "crisislex-t26") if p["labels"]["informativeness"] == "Not related"], per_chatter,
-    )  # fmt: skip
+        [p["text"] for p in _posts(root, "crisislex-t26") if p["labels"]["informativeness"] == "Not related"],
+        per_chatter,
+    )
     add("chatter humaid", [p["text"] for p in _posts(root, "humaid") if p["labels"] == "not_humanitarian"], per_chatter)
     return Ordinary(texts, np.array(groups), np.array(shapes))
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 import torch
@@ -19,7 +20,7 @@ from rich.progress import Progress
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from models.encoder import BUNDLED
+from models.encoders.load import FLOOD
 from models.errors import ConfigError
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -39,9 +40,12 @@ class Pace(Struct, frozen=True):
     threshold: float = 0.0  # what counts as improvement
     clip: float = 0.0  # largest gradient norm; 0 = no limit
     weight_decay: float = 0.01
+    betas: tuple[float, float] = (0.9, 0.999)  # AdamW's memory of gradients and of their squares
+    fused: bool = False  # AdamW in one pass over each tensor: worth it for one large table
+    falls_from_start: bool = False  # the rate falls from step 0, under the warm-up; else from the warm-up's end
 
 
-class Trace(Struct):
+class Trace(Struct, omit_defaults=True):  # JSON has no infinity: a run without validation must not write its best
     """What a run went through. Validation values: lower is better."""
 
     step: int = 0
@@ -57,7 +61,9 @@ def device() -> torch.device:
 
 
 def fast_dtype() -> torch.dtype:
-    """What matrices multiply fastest in here: bf16 where the processor has it, else float32, which then is 3 times as fast."""
+    """What matrices multiply fastest in here: bf16 where the processor has it, else float32, which then is 3 times as
+    fast.
+    """
     if torch.cuda.is_available():
         return torch.bfloat16
     found = torch.cpu.get_capabilities()
@@ -78,16 +84,29 @@ def fit(
     validate: Callable[[], float] | None = None,
     after_step: Callable[[int], None] | None = None,
     title: str = "training",
+    rates: Mapping[str, float] = MappingProxyType({}),
 ) -> Trace:
     """Train `module` in place; it ends with the last weights, and `folder/best.safetensors` holds the best ones.
 
     losses(step) yields the parts of the step's loss (micro-batches), each backpropagated as it comes.
+    rates: what the rate is multiplied by for the parameters whose names begin so (a new head learns faster).
     key: what makes this run this run (run_key). Raises ConfigError if the folder holds a run of another key.
     """
     folder.mkdir(parents=True, exist_ok=True)
     where = next(module.parameters()).device
     trained = [p for p in module.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=pace.lr, weight_decay=pace.weight_decay)
+    groups: dict[float, list[torch.nn.Parameter]] = {}
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad:
+            factor = next((rates[start] for start in rates if name.startswith(start)), 1.0)
+            groups.setdefault(factor, []).append(parameter)
+    optimizer = torch.optim.AdamW(
+        [{"params": parameters, "factor": factor} for factor, parameters in groups.items()],
+        lr=pace.lr,
+        weight_decay=pace.weight_decay,
+        betas=pace.betas,
+        fused=pace.fused,
+    )
     trace = resume(folder / CHECKPOINT, key, module, optimizer)
 
     def check() -> None:
@@ -111,7 +130,7 @@ def fit(
         while trace.step < pace.steps and not trace.stopped:
             torch.manual_seed(pace.seed * 1_000_003 + trace.step)  # dropout of a resumed run is that of an unbroken one
             for group in optimizer.param_groups:
-                group["lr"] = pace.lr * learning_rate(trace.step, pace)
+                group["lr"] = group["factor"] * pace.lr * learning_rate(trace.step, pace)
             module.train()
             total = 0.0
             for loss in losses(trace.step):
@@ -139,6 +158,8 @@ def fit(
 
 def learning_rate(step: int, pace: Pace) -> float:
     """Share of the peak at a step: up over the warm-up, then down to 0 at the end."""
+    if pace.falls_from_start:
+        return min((step + 1) / max(1, pace.warmup), 1 - step / pace.steps)
     if step < pace.warmup:
         return (step + 1) / pace.warmup
     return max(0.0, (pace.steps - step) / max(1, pace.steps - pace.warmup))
@@ -148,7 +169,7 @@ def tensors_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Every parameter and buffer once, tied ones under their first name."""
     return {
         name: tensor.detach().contiguous() for name, tensor in (*module.named_parameters(), *module.named_buffers())
-    }  # fmt: skip
+    }
 
 
 def save_weights(path: Path, module: torch.nn.Module) -> None:
@@ -183,8 +204,9 @@ def resume(path: Path, key: str, module: torch.nn.Module, optimizer: torch.optim
         prefix = f"optimizer.{number}."
         optimizer.state[parameter] = {
             name[len(prefix) :]: t if name.endswith(".step") else t.to(parameter.device)
-            for name, t in tensors.items() if name.startswith(prefix)
-        }  # fmt: skip
+            for name, t in tensors.items()
+            if name.startswith(prefix)
+        }
     return msgspec.json.decode(metadata["trace"], type=Trace, strict=False)
 
 
@@ -210,12 +232,14 @@ def _save(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]
 def check_key(path: Path, found: str, key: str) -> None:
     """Raises ConfigError if the keys differ: going on would put another run's weights in the place of hours of work."""
     if found != key:
-        raise ConfigError(f"{path.parent} holds another run (other knobs, data or base): choose out=FOLDER, or remove it")
+        raise ConfigError(
+            f"{path.parent} holds another run (other knobs, data or base): choose out=FOLDER, or remove it"
+        )
 
 
 def run_key(config: Struct, data_hash: str) -> str:
-    """Every knob but where the output goes, the data, and what lies in the folders and files that knobs name: a base that
-    was trained again at the same place makes another run.
+    """Every knob but where the output goes, the data, and what lies in the folders and files that knobs name: a base
+    that was trained again at the same place makes another run.
     """
     knobs = {name: value for name, value in msgspec.to_builtins(config).items() if name != "out"}
     read = {name: contents for name, value in knobs.items() if (contents := _contents(value))}
@@ -224,7 +248,7 @@ def run_key(config: Struct, data_hash: str) -> str:
 
 def _contents(value: object) -> str:
     """A hash of the file, or of the files directly in the folder, that a knob names; "" if it names none."""
-    path = BUNDLED if value == "bundled" else Path(value) if isinstance(value, str) and value else None
+    path = FLOOD if value == "bundled" else Path(value) if isinstance(value, str) and value else None
     if path is None or not path.exists():
         return ""
     digest = hashlib.sha256()

@@ -66,7 +66,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 PRESETS = {
     "smoke": Config(
-        pieces=400, layers=1, hidden=32, heads=2, block=32, max_texts=300, min_words=3, epochs=3, batch=32, micro_batch=16,
+        pieces=400, layers=1, hidden=32, heads=2, block=32, max_texts=300, min_words=3, epochs=3, batch=32, micro_batch=16,  # noqa: E501
         lr=5e-3, validation=0.1, validate_every=20, checkpoint_every=20,
     ),
     "laptop": Config(
@@ -111,12 +111,21 @@ def new_tokenizer(config: Config, texts: list[str]) -> PreTrainedTokenizerFast:
         bpe = tokenizer_job.train(iter(texts), tokenizer_job.Config(kind="bpe", pieces=config.pieces))
     ends = [(piece, bpe.token_to_id(piece)) for piece in ("</s>", "<s>")]
     if any(number is None for _, number in ends) or bpe.token_to_id("<mask>") is None:
-        raise ConfigError(f"the tokenizer {config.tokenizer} lacks <s>, </s> or <mask>: make it with training.tokenizer")
+        raise ConfigError(
+            f"the tokenizer {config.tokenizer} lacks <s>, </s> or <mask>: make it with training.tokenizer"
+        )
     bpe.post_processor = processors.RobertaProcessing(*ends)
     return PreTrainedTokenizerFast(
-        tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", sep_token="</s>", cls_token="<s>", unk_token="<unk>",
-        pad_token="<pad>", mask_token="<mask>", model_max_length=config.block,
-    )  # fmt: skip
+        tokenizer_object=bpe,
+        bos_token="<s>",
+        eos_token="</s>",
+        sep_token="</s>",
+        cls_token="<s>",
+        unk_token="<unk>",
+        pad_token="<pad>",
+        mask_token="<mask>",
+        model_max_length=config.block,
+    )
 
 
 def load_start(config: Config, texts: list[str]):
@@ -127,16 +136,24 @@ def load_start(config: Config, texts: list[str]):
     tokenizer = new_tokenizer(config, texts)
     torch.manual_seed(config.seed)
     shape = RobertaConfig(
-        vocab_size=len(tokenizer), hidden_size=config.hidden, num_hidden_layers=config.layers,
-        num_attention_heads=config.heads, intermediate_size=4 * config.hidden, max_position_embeddings=config.block + 2,
-        pad_token_id=tokenizer.pad_token_id, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
+        vocab_size=len(tokenizer),
+        hidden_size=config.hidden,
+        num_hidden_layers=config.layers,
+        num_attention_heads=config.heads,
+        intermediate_size=4 * config.hidden,
+        max_position_embeddings=config.block + 2,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
         type_vocab_size=1,
-    )  # fmt: skip
+    )
     return tokenizer, RobertaForMaskedLM(shape)
 
 
 def random_base(config: Config, texts: list[str], folder: Path) -> str:
-    """A small transformer drawn at random, for jobs that were given no base; kept, so that a resumed run has the same."""
+    """A small transformer drawn at random, for jobs that were given no base; kept, so that a resumed run
+    has the same.
+    """
     path = folder / f"base-{hash_rows([config, *texts])[:12]}"
     logging.disable_progress_bar()
     if not path.exists():
@@ -192,7 +209,9 @@ def main(config: Config) -> Path:
     blocks = blocks_of(tokenizer(kept, verbose=False)["input_ids"] if kept else [], config.block)
     held_out = max(1, round(config.validation * len(blocks)))
     if len(blocks) < held_out + config.micro_batch:
-        raise ConfigError(f"{len(blocks)} blocks of {config.block} pieces: too few for micro_batch={config.micro_batch}")
+        raise ConfigError(
+            f"{len(blocks)} blocks of {config.block} pieces: too few for micro_batch={config.micro_batch}"
+        )
     order = np.random.default_rng(config.seed).permutation(len(blocks))
     held, train = blocks[order[:held_out]], blocks[order[held_out:]]
     batch = min(config.batch, len(train) // config.micro_batch * config.micro_batch)
@@ -223,18 +242,27 @@ def main(config: Config) -> Path:
             save_model(out / "onelook", model, tokenizer)
 
     pace = Pace(
-        steps=steps, lr=config.lr, warmup=round(config.warmup * steps), seed=config.seed,
-        checkpoint_every=config.checkpoint_every, validate_every=config.validate_every,
-    )  # fmt: skip
+        steps=steps,
+        lr=config.lr,
+        warmup=round(config.warmup * steps),
+        seed=config.seed,
+        checkpoint_every=config.checkpoint_every,
+        validate_every=config.validate_every,
+    )
     data_hash = hash_rows(texts)
     trace = fit(model, losses, pace, out, run_key(config, data_hash), validate, after_step, "masked LM")
     save_model(out / "complete", model, tokenizer)
     load_weights(out / BEST, model)
     save_model(out / "best", model, tokenizer)
     metrics = {
-        "loss_before": trace.history[0][1], "loss_best": trace.best, "loss_complete": trace.history[-1][1],
-        "best_step": trace.best_step, "steps": trace.step, "blocks": len(train), "history": trace.history,
-    }  # fmt: skip
+        "loss_before": trace.history[0][1],
+        "loss_best": trace.best,
+        "loss_complete": trace.history[-1][1],
+        "best_step": trace.best_step,
+        "steps": trace.step,
+        "blocks": len(train),
+        "history": trace.history,
+    }
     write_result(out / "run.json", config, data_hash, config.seed, metrics)
     print(f"loss {metrics['loss_before']:.3f} → {metrics['loss_complete']:.3f}, lowest {trace.best:.3f} → {out}")
     return out

@@ -1,24 +1,35 @@
-"""The ONNX graph of a BERT or XLM-R encoder, written node by node, with fixed-scale int8 products where they are asked for.
+"""The ONNX graph of a BERT or XLM-R encoder, written node by node, with fixed-scale int8 products where they are asked
+for.
 
-Written by hand because of what was measured on one core (ONNX Runtime 1.31.1, MiniLM-L6): all tokens in one (tokens, width)
-matrix, so that biases are added inside the products, is 8 % faster than torch's own export; and its quantiser's dynamic
-scales make a post's vector depend on its batch. torch's exporter and `onnxruntime.transformers` cannot be told either.
+Written by hand because of what was measured on one core (ONNX Runtime 1.31.1, MiniLM-L6): all tokens in one (tokens,
+width) matrix, so that biases are added inside the products, is 8 % faster than torch's own export; and its quantiser's
+dynamic scales make a post's vector depend on its batch. torch's exporter and `onnxruntime.transformers` cannot be told
+either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from models.onnx import session
-from models.packed import Layer, PackedEncoder
+from models.encoders.onnx import session
+from models.encoders.packed import Layer, PackedEncoder
 
 OPSET, IR = 20, 10  # what onnxruntime 1.18 already reads
 CONTRIB = "com.microsoft"  # ONNX Runtime's own operators
 MASKED = np.float32(1e9)
+
+
+class Range(NamedTuple):
+    """How a tensor is rounded to uint8: values / columns from `low` to `high`."""
+
+    low: float
+    high: float
+    columns: np.ndarray  # (width,) float32
 
 
 class _Graph:
@@ -38,13 +49,13 @@ class _Graph:
 
 
 def encoder_graph(
-    encoder: PackedEncoder, ranges: Mapping[str, tuple[float, float]] | None = None, reduce_range: bool = False
+    encoder: PackedEncoder, ranges: Mapping[str, Range] | None = None, reduce_range: bool = False
 ) -> tuple[onnx.ModelProto, list[str]]:
-    """ids (posts, length) int64, mask (posts, length) float32 → vectors (posts, width), unit rows.
+    """ids (posts, length) int64, mask (posts, length) float32 → vectors (posts, dim), unit rows.
 
-    ranges: least and greatest value of each tensor that enters a product, for uint8 activations by int8 weights, one scale a
-    column; None = float32. reduce_range: weights of 7 bits, for processors without VNNI, whose sums of two products
-    overflow. Returns the names of the tensors that enter a product too.
+    ranges: of each tensor that enters a product, for uint8 activations by int8 weights, one scale a column; None =
+    float32. reduce_range: weights of 7 bits, for processors without VNNI, whose sums of two
+    products overflow. Returns the names of the tensors that enter a product too.
     """
     g, width, heads = _Graph(), encoder.width, encoder.heads
     entering: dict[str, None] = {}
@@ -56,11 +67,13 @@ def encoder_graph(
         entering[x] = None
         if ranges is None:
             return g.add("Gemm", [x, g.constant(f"{name}.weight", weight), bias], name)
-        rounded, scales = _quantised(weight, 63 if reduce_range else 127)
+        columns = ranges[x].columns
+        rounded, scales = _quantised(weight * columns[:, None], 63 if reduce_range else 127)
         if first:
-            scale, zero = _scale(*ranges[x])
+            scale, zero = _scale(ranges[x].low, ranges[x].high)
             names = [g.constant(f"{x}.scale", scale), g.constant(f"{x}.zero", zero)]
-            g.add("QuantizeLinear", [x, *names], f"{x}.uint8")
+            even = x if (columns == 1).all() else g.add("Mul", [x, g.constant(f"{x}.even", 1 / columns)], f"{x}.evened")
+            g.add("QuantizeLinear", [even, *names], f"{x}.uint8")
         weights = [g.constant(f"{name}.weight", rounded), f"{x}.scale", g.constant(f"{name}.scales", scales)]
         return g.add("MatMulIntegerToFloat", [f"{x}.uint8", *weights, f"{x}.zero", "", bias], name, CONTRIB)
 
@@ -124,35 +137,60 @@ def encoder_graph(
         total = g.add("MatMul", [g.add("Unsqueeze", ["mask", "1"], "mask row"), "states"], "total row")
         count = g.add("ReduceSum", ["mask", "1"], "count", keepdims=1)
         g.add("Div", [g.add("Squeeze", [total, "1"], "total"), count], "pooled")
-    g.add("LpNormalization", ["pooled"], "vectors", axis=1, p=2)
+    dim = width
+    if encoder.projection is None:
+        g.add("LpNormalization", ["pooled"], "vectors", axis=1, p=2)
+    else:
+        weight, bias = map(_numpy, encoder.projection)
+        dim = len(weight)
+        unit = g.add("LpNormalization", ["pooled"], "pooled.unit", axis=1, p=2)
+        inputs = [unit, g.constant("projection.weight", weight.T), g.constant("projection.bias", bias)]
+        g.add("LpNormalization", [g.add("Gemm", inputs, "projected")], "vectors", axis=1, p=2)
 
     def value(name: str, kind: int, *shape: object) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(name, kind, list(shape))
 
     graph = helper.make_graph(
-        g.nodes, "encoder",
+        g.nodes,
+        "encoder",
         [value("ids", TensorProto.INT64, "posts", "length"), value("mask", TensorProto.FLOAT, "posts", "length")],
-        [value("vectors", TensorProto.FLOAT, "posts", width)],
+        [value("vectors", TensorProto.FLOAT, "posts", dim)],
         [numpy_helper.from_array(array, name) for name, array in g.constants.items()],
-    )  # fmt: skip
+    )
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=IR, producer_name="crisis-streams"), list(entering)
 
 
 def observed_ranges(
     model: onnx.ModelProto, names: list[str], batches: Iterable[tuple[np.ndarray, np.ndarray]]
-) -> dict[str, tuple[float, float]]:
-    """Least and greatest value of these (tokens, width) tensors over padded batches, padding left out."""
+) -> dict[str, Range]:
+    """The ranges of these (tokens, width) tensors over padded batches, padding left out."""
     seen = onnx.ModelProto()
     seen.CopyFrom(model)
     seen.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
-    runner, ranges = session(seen.SerializeToString()), {name: (0.0, 0.0) for name in names}
+    runner = session(seen.SerializeToString())
+    ends: dict[str, np.ndarray] = {}
     for ids, mask in batches:
         there = mask.ravel() > 0
         for name, tensor in zip(names, runner.run(names, {"ids": ids, "mask": mask}), strict=True):
-            low, high = ranges[name]
-            ranges[name] = min(low, float(tensor[there].min())), max(high, float(tensor[there].max()))
-    return ranges
+            found = np.stack([tensor[there].min(0), tensor[there].max(0)])
+            low, high = ends.get(name, np.zeros_like(found))
+            ends[name] = np.stack([np.minimum(low, found[0]), np.maximum(high, found[1])])
+    return {name: even_range(low, high) for name, (low, high) in ends.items()}
+
+
+def even_range(low: np.ndarray, high: np.ndarray) -> Range:
+    """The range of a tensor whose columns go from `low` to `high`, both (width,) and about 0.
+
+    A transformer's widest columns are tens of times as wide as the rest, and one scale for all rounds the rest away. So
+    columns wider than the median are made as narrow as it, and the weights that meet them as much larger (Xiao et al.
+    2023, SmoothQuant, https://arxiv.org/abs/2211.10438, equation 4 with alpha = 1, over the median). Of 300 posts read
+    by e5-small the least cosine to float32, in the evened-out space, rose from .925 to .979; cutting the ends off to
+    round the rest better made it worse.
+    """
+    widest = np.maximum(high, -low)
+    columns = np.maximum(widest / max(float(np.median(widest)), 1e-6), 1.0).astype(np.float32)
+    return Range(float((low / columns).min()), float((high / columns).max()), columns)
 
 
 def _numpy(tensor) -> np.ndarray:
@@ -168,4 +206,4 @@ def _quantised(weight: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
 def _scale(low: float, high: float) -> tuple[np.float32, np.uint8]:
     """Scale and zero point of uint8 over a range that holds 0."""
     scale = np.float32(max(high - low, 1e-12) / 255)
-    return scale, np.uint8(round(-low / scale))
+    return scale, np.uint8(min(255, round(-low / scale)))

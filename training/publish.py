@@ -1,208 +1,190 @@
-"""Write a trained static student as a bundle: quantised, measured, with all that is known of its making.
+"""Gate a finished bundle against the current version, then publish it to a registry.
 
-python -m training.publish laptop                       # CRISIS_CACHE/distill-static → models/data/encoder
-python -m training.publish laptop run=DIR out=DIR
-python -m training.publish BUNDLE registry=DIR-or-URL   # gates a finished bundle and publishes it: training/release.py
+    export CRISIS_ENCODER__REGISTRY=s3://bucket/encoders                       # or registry=DIR-or-URL each time
+    python -m training.publish BUNDLE                                          # against what is current
+    python -m training.publish BUNDLE current=3f2a91bc04de                     # against another version, or a directory
+    python -m training.publish BUNDLE --force "fixes Tamil, Telugu follows next week"
+
+A regression beyond its tolerance (training/gates.py) in any served language blocks, naming language, metric and
+figures; so does a manifest that does not tell what the version was made of. `--force` publishes all the same and keeps
+the reason, with the regressions, in the manifest. Afterwards: `crisis encoder diff OLD NEW`, `crisis encoder stage NEW
+--canary 0.25`, `crisis encoder use NEW`.
 """
 
 from __future__ import annotations
 
-import sys
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import numpy as np
 from msgspec import Struct
-from safetensors.numpy import save
-from scipy.sparse import csr_array
 
-from models.bundle import CARD, MANIFEST, LanguageFigures, Manifest, read_bundle, write_bundle
-from models.encoder import BUNDLED, load_encoder
-from models.errors import BundleError
-from training import release
-from training.data import LEFT_OUT, SOURCES, data_dir, training_pairs, unique_texts
-from training.evaluate.headline import measure, show
-from training.jobs import cache_dir, code_version, machine, run, write_result
-from training.runs import Run, read_run
+from models.encoders.bundle import MANIFEST, QUERY_VECTORS, Bundle, Manifest, contents, read_bundle, write_bundle
+from models.encoders.load import folder_of, load_encoder
+from models.encoders.probes import check_probes, probe_vectors
+from models.encoders.query_vectors import pack_vectors, standing_texts
+from models.encoders.registry import OWN, Registry, version_cache
+from models.errors import BundleError, ConfigError, CrisisError, EncoderError
+from models.queries import load_queries
+from training.data import DataError, data_dir
+from training.evaluate import matching, needs, relatedness, speed
+from training.gates import TOLERANCES, Figures, Verdict, compare, pack_figures
+from training.jobs import code_version, machine, read_config, run, write_atomically
+
+TOLD = ("languages", "evaluation", "training", "data_hashes", "licence")  # what every published manifest must tell
+
+
+class Refused(CrisisError):
+    """The gates blocked a version; the message lists every regression."""
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the publish job."""
 
-    run: str = ""  # the training run to publish; default CRISIS_CACHE/distill-static
-    out: str = ""  # the bundle directory; default models/data/encoder
-    even_out: float = 0.5  # 0 = axes as trained, 1 = all of equal variance; see even_out
-    sample: int = 60_000  # training texts that the variance is measured on
-    note: str = ""  # what a reader of the card must know of how this run was made
-    result: str = ""  # where the JSON of the measures goes; empty = nowhere
+    bundle: str  # the directory to publish
+    registry: str = ""  # directory or fsspec URL; default CRISIS_ENCODER__REGISTRY; neither: only measure and compare
+    current: str = ""  # version in the registry, or a directory; default what `crisis encoder use` last made current
+    # there, else the bundled encoder; "none" = nothing to compare
+    served: tuple[str, ...] = ()  # languages that count; empty = every one that was measured
+    force: str = ""  # why to publish in spite of regressions; kept in the manifest
+    data: bool = True  # also measure on CRISIS_DATA, where it is there
+    out: str = ""  # where the comparison goes as JSON
     seed: int = 1
 
 
-PRESETS = {"laptop": Config(), "smoke": Config()}
-LICENCE = "Apache-2.0 (weights; made from data under the licences listed in training.sources)"
-
-
-def quantise(table: np.ndarray) -> dict[str, np.ndarray]:
-    """int8 rows with one float32 scale each: a quarter of the bytes, cosine to float32 above 0.9999."""
-    scales = np.maximum(np.abs(table).max(1), 1e-12).astype(np.float32) / 127
-    rows = np.rint(table / scales[:, None]).astype(np.int8)
-    return {"rows": rows, "scales": scales}
-
-
-def even_out(table: np.ndarray, sentences: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Stretch the narrow axes of sentence space: variance λ becomes λ^(1 - share). Returns the table and the narrowest axis.
-
-    table: (rows, dim); sentences: (n, dim) unit rows. A half-way whitening (Su et al. 2021), turned back into the
-    teacher's frame; the map is linear, so it is folded into the table and costs nothing when serving. On FLORES dev it
-    lifted matching from .839 to .869 at 0.5, to .852 at 1 (full whitening), and need/offer precision from .27 to .28.
-    """
-    variance, axes = np.linalg.eigh(sentences.T @ sentences / len(sentences))
-    variance = np.maximum(variance, variance[-1] * 1e-4)
-    stretch = (axes * variance ** (-share / 2)) @ axes.T
-    scale = np.sqrt(np.trace(np.diag(variance)) / np.sum(variance ** (1 - share)))
-    return (table @ (stretch * scale)).astype(np.float32), axes[:, 0].astype(np.float32)
-
-
-def sample_sentences(run: Run, count: int, seed: int) -> np.ndarray:
-    """Unit vectors (n, dim) of `count` training texts, as the table has them."""
-    pairs = training_pairs(data_dir(), tuple(run.record["training"]["config"]["sources"]))
-    texts, _ = unique_texts(pairs.text)
-    chosen = np.random.default_rng(seed).choice(len(texts), min(count, len(texts)), replace=False)
-    found, starts = run.reader.features([texts[i] for i in chosen])
-    ones = csr_array((np.ones(len(found), np.float32), found, starts), shape=(len(chosen), len(run.table)))
-    sums = (ones @ run.table)[np.diff(starts) > 0]
-    return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-9)
-
-
-def history(run: Path) -> dict:
-    """How the run was trained, and the run it went on from, and so on back; file names without their folders."""
-    training = read_run(run).record["training"]
-    if (run / MANIFEST).exists():  # a bundle has told it all already
-        return {name: training[name] for name in training if name not in ("sources", "left_out")}
-    before = {"bundled": str(BUNDLED)}.get(init := training["config"].get("init"), init)
-    told = {**training, "config": _without_folders(training["config"])}
-    if "robust" in training:
-        told["robust"] = {**training["robust"], "config": _without_folders(training["robust"]["config"])}
-    return {**told, **({"went_on_from": history(Path(before))} if before else {})}
-
-
-def _without_folders(knobs: dict) -> dict:
-    paths = ("tokenizer", "init", "out", "base", "teacher", "file")
-    return {name: Path(value).name if name in paths else value for name, value in knobs.items()}
-
-
-def card(manifest: Manifest) -> str:
-    """The model card: what the encoder is for, made of, measured to do, and where it is weak."""
-    m, r, n = (manifest.evaluation[name] for name in ("matching", "relatedness", "needs"))
-    figures = "\n".join(
-        f"| {lang} | {_cell(f.matching)} | {_cell(f.relatedness)} | {_cell(f.relatedness_overlap)} | {f.pairs or 0:,} |"
-        for lang, f in manifest.languages.items()
-    )
-    weak = ", ".join(lang for lang, f in manifest.languages.items() if f.matching is not None and f.matching < 0.6)
-    sources = "\n".join(f"- {name}: {licence}" for name, licence in SOURCES.items())
-    left_out = ", ".join(f"{name} ({reason})" for name, reason in LEFT_OUT.items())
-    return f"""# Bundled multilingual encoder {manifest.id}
-
-A table of {manifest.dim}-dimensional vectors for the pieces of a multilingual tokenizer (short forms such as "ppl" have
-one), for groups of consonants that scripts share and for groups of letters that survive slips; a post is the unit vector
-of their sum. "w4t3r" is read as "water". No torch. Made by the jobs `training.tokenizer`, `distill`, `robust` and
-`publish` from the teacher {manifest.training["teacher"]}; `manifest.json` has every knob.{_note(manifest)}
-
-**For** matching short posts about needs and offers against query sentences, and clustering posts, in about
-{m["languages_all"]} languages. **Not for** decisions about people, nor for anything that hangs on word order: "the dog
-bit the man" and "the man bit the dog" are the same to it.
-
-| measure | figure |
-|---|---|
-| sentence matching, {m["set"]}, 1,012 sentences, mean of both directions: {m["languages_all"]} languages | {m["mean_all"]:.3f} |
-| the same, the {m["languages_paper"]} languages of the CT-XLMR-SE paper that the set has | {m["mean_paper"]:.3f} |
-| best 15 of them; lowest | {m["mean_best_15"]:.3f}; {m["lowest_paper"]:.2f} |
-| relatedness, {r["set"]}, Spearman, mean of {r["languages"]} languages (lexical overlap) | {r["mean"]:.3f} ({r["mean_overlap"]:.3f}) |
-| below lexical overlap, of those with 90 pairs or more | {", ".join(r["below_overlap"]) or "none"} |
-| needs, average precision, {n["set"]}: originals; their translations (chance) | {n["originals"]:.3f}; {n["translations"]:.3f} ({n["chance"]:.3f}) |
-
-**Weak** (matching under 0.6): {weak or "none"}. Languages not listed below are read by their pieces alone.
-
-| language | matching | relatedness | overlap | training pairs |
-|---|---|---|---|---|
-{figures}
-
-## Data
-{sources}
-
-Left out: {left_out}. Data hash {manifest.data_hashes["training_pairs"][:16]}.
-Licence: {manifest.licence}.
-"""
-
-
-def _note(manifest: Manifest) -> str:
-    return f" {note}." if (note := manifest.training.get("note")) else ""
-
-
-def _cell(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
-
-
-def main(config: Config) -> Path:
-    folder = Path(config.run) if config.run else cache_dir() / "distill-static"
-    out = Path(config.out) if config.out else BUNDLED
-    run = read_run(folder)
-    record, table, empty = run.record, run.table, run.empty
-    if config.even_out:
-        sentences = sample_sentences(run, config.sample, config.seed)
-        table, empty = even_out(table, sentences, config.even_out)
-    files = {
-        "model.safetensors": save({**quantise(table), "empty": empty}),
-        "tokenizer.json": (folder / "tokenizer.json").read_bytes(),
-    }
+def measure(bundle: Bundle, data: bool, seed: int) -> Figures:
+    """Every figure the gates compare. Raises EncoderError if the encoder does not keep its promises."""
+    encoder = load_encoder(bundle.path)
+    check_probes(encoder, bundle.manifest.evaluation.get("probes"))
+    background = msgspec.yaml.decode((files("models") / "data" / "background.yaml").read_bytes())["background"]
+    figures = pack_figures(encoder, load_queries(), background, seed)
+    figures["posts_per_core_s"] = {"all": float(speed.speed(lambda: encoder, 5_000)["posts_per_core_s"])}
+    if not data:
+        return figures
     try:
-        parent = read_bundle(out).id
-    except BundleError:
-        parent = None
-    settings = msgspec.to_builtins(run.reading)
-    del settings["max_length"]  # has a place of its own
-    manifest = Manifest(
-        backend="static", dim=table.shape[1], max_length=run.reading.max_length, cleaning=run.cleaning,
-        pooling="sum", licence=LICENCE, parent=parent,
-        training={
-            **history(folder), **({"note": config.note} if config.note else {}), "even_out": config.even_out, "code_version": code_version(), "machine": machine(), "sources": SOURCES,
-            "left_out": LEFT_OUT, "teacher": "sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0)",
-        },
-        data_hashes=record["data_hashes"], settings=settings,
-    )  # fmt: skip
-    draft = out.with_name(f".{out.name}.draft")
-    manifest = write_bundle(draft, manifest, files)
-    metrics = measure(load_encoder(draft))
-    print(show(metrics))
-    matching, related = metrics["matching"].pop("by_language"), metrics["relatedness"].pop("by_language")
-    counts = record["pairs_by_language"]
-    languages = {
-        lang: LanguageFigures(
-            matching=_rounded(matching.get(lang)),
-            relatedness=_rounded(related.get(lang, {}).get("spearman")),
-            relatedness_overlap=_rounded(related.get(lang, {}).get("overlap")),
-            pairs=counts.get(lang),
+        root = data_dir()
+        figures["matching"] = matching.flores_matching(encoder, root)
+        figures["relatedness"] = {lang: f["spearman"] for lang, f in relatedness.semrel(encoder, root).items()}
+        figures["need_precision"] = {label: f["originals"] for label, f in needs.need_precision(encoder, root).items()}
+    except (DataError, OSError) as error:
+        print(f"not measured on research data: {error}")
+    return figures
+
+
+def registry_of(config: Config) -> str:
+    """Where versions are published: the knob, or the setting workers read; empty if neither is there."""
+    return config.registry or os.environ.get("CRISIS_ENCODER__REGISTRY", "")
+
+
+def current_bundle(config: Config) -> Bundle | None:
+    """What the candidate is held against."""
+    if config.current == "none":
+        return None
+    url, name = registry_of(config), config.current
+    if not name:
+        name = (Registry(url).chosen() if url else None) or OWN
+    path = folder_of(os.environ.get("CRISIS_ENCODER__REF") if name == OWN else name)  # own: what the settings name
+    if (path / MANIFEST).exists():
+        return read_bundle(path)
+    if not url:
+        raise EncoderError(f"current={name} is no bundle directory, and no registry is named to find it in")
+    registry = Registry(url)
+    return registry.fetch(registry.resolve(name), version_cache())
+
+
+def main(config: Config) -> str:
+    """Returns the version published (or that would be). Raises Refused with every regression."""
+    candidate, current = read_bundle(config.bundle), current_bundle(config)
+    figures = measure(candidate, config.data, config.seed)
+    before = measure(current, config.data, config.seed) if current else {}
+    verdict = compare(before, figures, config.served)
+    print(show(verdict, before, figures, current.id if current else "nothing", candidate.id))
+    if config.out:
+        report = {"current": before, "candidate": figures, "verdict": msgspec.to_builtins(verdict)}
+        write_atomically(Path(config.out), json.dumps(report, indent=1, ensure_ascii=False).encode() + b"\n")
+    wrong = [*untold(candidate.manifest), *map(str, verdict.regressions)]
+    if wrong and not config.force.strip():
+        listed = "\n  ".join(wrong)
+        raise Refused(
+            f"{candidate.id} is refused, {len(wrong)} figures are worse than allowed or missing:\n  {listed}\n"
+            'mend it, or publish with --force "why"'
         )
-        for lang in sorted({*matching, *related, *counts})
+    if not (url := registry_of(config)):
+        print("not published: name a registry with registry=DIR-or-URL or CRISIS_ENCODER__REGISTRY")
+        return candidate.id
+    gates = {
+        "against": current.id if current else None,
+        "compared": verdict.compared,
+        "left_out": len(verdict.left_out),
+        "regressions": wrong,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "figures": {metric: {where: round(f, 4) for where, f in found.items()} for metric, found in figures.items()},
+        "code_version": code_version(),
+        "machine": machine(),
     }
-    manifest = msgspec.structs.replace(manifest, languages=languages, evaluation=metrics)
-    manifest = write_bundle(out, manifest, {**files, CARD: card(manifest).encode()})
-    for path in draft.iterdir():
-        path.unlink()
-    draft.rmdir()
-    if config.result:
-        metrics["matching"]["by_language"], metrics["relatedness"]["by_language"] = matching, related
-        write_result(Path(config.result), config, record["data_hashes"]["training_pairs"], config.seed, metrics)
-    print(f"bundle {manifest.id} (parent {parent}) → {out}")
-    return out
+    forced = {"forced": config.force.strip()} if wrong else {}
+    with TemporaryDirectory() as scratch:
+        version = Registry(url).publish(
+            signed(candidate, Path(scratch) / "bundle", {"gates": gates, **forced}, current)
+        )
+    print(f"published {version} to {url}")
+    return version
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(float(value), 4)
+def untold(manifest: Manifest) -> list[str]:
+    """What the manifest should tell and does not, one line each."""
+    return [f"manifest: {field} is empty" for field in TOLD if not getattr(manifest, field)]
+
+
+def signed(bundle: Bundle, path: Path, verdict: dict, current: Bundle | None) -> Path:
+    """A copy of the bundle at `path` whose manifest tells how it passed, with what workers need to take it over.
+
+    That is probe vectors, by which they check themselves, and the vectors of the standing texts.
+    """
+    encoder = load_encoder(bundle.path)
+    evaluation = {**bundle.manifest.evaluation, "probes": probe_vectors(encoder), **verdict}
+    manifest = msgspec.structs.replace(
+        bundle.manifest, evaluation=evaluation, parent=bundle.manifest.parent or (current.id if current else None)
+    )
+    files_ = {**contents(bundle), QUERY_VECTORS: pack_vectors(encoder, standing_texts())}
+    if write_bundle(path, manifest, files_).id != bundle.id:
+        raise BundleError(f"{bundle.path}: its id changed while it was signed; was a file edited meanwhile?")
+    return path
+
+
+def show(verdict: Verdict, before: Figures, after: Figures, current: str, candidate: str) -> str:
+    """One line a metric: means of both, and how many figures got worse than allowed."""
+    lines = [f"{'metric':18} {current:>12} {candidate:>12}  figures  worse than allowed"]
+    for metric in TOLERANCES:
+        a, b = before.get(metric, {}), after.get(metric, {})
+        if a or b:
+            means = [f"{np.mean(list(f.values())):12.4g}" if f else f"{'–':>12}" for f in (a, b)]
+            worse = [r.where for r in verdict.regressions if r.metric == metric]
+            lines.append(f"{metric:18} {means[0]} {means[1]}  {len(b):7}  {' '.join(worse) or '–'}")
+    if before and verdict.left_out:
+        lines.append(f"not compared (measured on one side only, or not served): {', '.join(verdict.left_out)}")
+    return "\n".join(lines)
+
+
+def read_arguments(argv: Sequence[str]) -> Config:
+    """`BUNDLE key=value … --force "why"` as a config. Raises ConfigError."""
+    words = list(argv)
+    if not words or "=" in words[0] or words[0].startswith("-"):
+        raise ConfigError("name the bundle to publish: python -m training.publish BUNDLE registry=…")
+    if "--force" in words:
+        at = words.index("--force")
+        reason = "".join(words[at + 1 : at + 2])
+        if not reason.strip() or reason.partition("=")[0] in Config.__struct_fields__:
+            raise ConfigError('--force needs a reason, which is kept in the manifest: --force "why"')
+        words[at : at + 2] = [f"force={reason}"]
+    return read_config({words[0]: Config(bundle=words[0])}, words)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] and sys.argv[1] not in (*PRESETS, "-h", "--help"):
-        release.command(sys.argv[1:])
-    else:
-        run(main, PRESETS)
+    run(main, {"BUNDLE": Config(bundle="BUNDLE")}, read=read_arguments)

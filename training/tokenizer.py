@@ -1,14 +1,14 @@
 """Train a tokenizer.
 
-    python -m training.tokenizer laptop            # multilingual unigram for the static encoder, about 7 minutes of processor time
+    python -m training.tokenizer laptop   # multilingual unigram for the static encoder, about 7 minutes of processor time
     python -m training.tokenizer laptop base=FILE  # FILE's pieces and, for each short form of the noise lists, one more
     python -m training.tokenizer paper             # byte-level BPE, 64k, for masked LM on English posts (file=…)
 
 Unigram (Kudo 2018) over lower-cased NFKC words: users shout in capitals, and a static table has no context to learn
-that WATER is water. Languages are read with a temperature, so that thin ones get whole words, not only letters. Short forms ("ppl",
-"tmrw", "bzwen") are hardly in the data, but the robust job teaches them: each is a piece, for as a sum of letters it says
-nothing, and the letters would have to change for it.
-"""
+that WATER is water. Languages are read with a temperature, so that thin ones get whole words, not only letters. Short
+forms ("ppl", "tmrw", "bzwen") are hardly in the data, but the robust job teaches them: each is a piece, for as a sum of
+letters it says nothing, and the letters would have to change for it.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def untrained(kind: str) -> Tokenizer:
     # and "eau". These are native: regular expressions in their place took half of the encoder's time.
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("removed"), pre_tokenizers.Digits(),
+            pre_tokenizers.WhitespaceSplit(),
+            pre_tokenizers.Punctuation("removed"),
+            pre_tokenizers.Digits(),
             pre_tokenizers.Metaspace(),
         ]
     )
@@ -74,7 +76,9 @@ def train(texts: Iterator[str], config: Config) -> Tokenizer:
     tokenizer = untrained(config.kind)
     if config.kind == "bpe":
         trainer = trainers.BpeTrainer(
-            vocab_size=config.pieces, min_frequency=2, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+            vocab_size=config.pieces,
+            min_frequency=2,
+            special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         )
     else:

@@ -5,10 +5,10 @@
     python -m training.whiten laptop encoder=MLM/best pairs=stsb langs=en     # STS-B: fitted on train, judged on test
     python -m training.whiten paper encoder=FacebookAI/xlm-roberta-base target=es
 
-Source: Li et al. 2024 (USTCCTSU), sections 3.3, 3.4 and 4: k = 256; 1,000 sentence pairs a language, drawn again where there
-are fewer; to choose the languages whose texts are used for a target T, whiten with T's texts and leave out every
-language whose own Spearman falls by it. Labels of T itself are not used for that, so T may have none.
-A whitening that lowers the mean dev Spearman is refused: nothing is written unless force=true.
+Source: Li et al. 2024 (USTCCTSU), sections 3.3, 3.4 and 4: k = 256; 1,000 sentence pairs a language, drawn again where
+there are fewer; to choose the languages whose texts are used for a target T, whiten with T's texts and leave out every
+language whose own Spearman falls by it. Labels of T itself are not used for that, so T may have none. A whitening that
+lowers the mean dev Spearman is refused: nothing is written unless force=true.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from models.encoder import Encoder, load_encoder
+from models.encoders.load import load_encoder
+from models.encoders.protocol import Encoder
+from models.encoders.whitening import Whitening, fit_whitening
 from models.errors import ConfigError, CrisisError
-from models.whitening import Whitening, fit_whitening
 from training.data import data_dir, read_rows
 from training.jobs import cache_dir, run, write_atomically, write_result
 from training.metrics import anisotropy, cosine_histogram
@@ -39,7 +40,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the whitening job."""
 
     encoder: str = "bundled"  # "bundled", a bundle, a transformers or sentence-transformers directory, or a hub id
-    pairs: str = "semrel"  # "semrel", "stsb" (CRISIS_DATA) or "posts" (of the bundled sentences: same query, category, neither)
+    pairs: str = (
+        "semrel"  # "semrel", "stsb" (CRISIS_DATA) or "posts" (of the bundled sentences: same query, category, neither)
+    )
     langs: tuple[str, ...] = ()  # only these languages of the pairs; empty = all
     target: str = ""  # a language to whiten for, with the others filtered; empty = all languages together
     filtering: bool = True  # leave out languages that the target's whitening harms
@@ -64,7 +67,9 @@ class Labelled(Struct, frozen=True, eq=False):
     def texts(self, pairs: int, rng: np.random.Generator) -> np.ndarray:
         """(2 · pairs, d): both sides of `pairs` pairs; each once, then some again where there are fewer."""
         n = len(self.gold)
-        chosen = rng.permutation(n)[:pairs] if n >= pairs else np.concatenate([np.arange(n), rng.integers(0, n, pairs - n)])
+        chosen = (
+            rng.permutation(n)[:pairs] if n >= pairs else np.concatenate([np.arange(n), rng.integers(0, n, pairs - n)])
+        )
         return np.concatenate([self.first[chosen], self.second[chosen]])
 
 
@@ -77,7 +82,9 @@ def spearman(pairs: Labelled, whitening: Whitening | None = None) -> float:
     return rank_correlation((first * second).sum(1) / np.maximum(norms, 1e-12), pairs.gold)
 
 
-def filter_languages(sets: dict[str, Labelled], target: str, dim: int, pairs: int, seed: int) -> dict[str, tuple[float, float]]:
+def filter_languages(
+    sets: dict[str, Labelled], target: str, dim: int, pairs: int, seed: int
+) -> dict[str, tuple[float, float]]:
     """By language other than the target: Spearman without, and with the whitening of the target's texts.
 
     A language is kept for the target if the second is not lower (section 3.4).
@@ -110,19 +117,27 @@ def main(config: Config, encoder: Encoder | None = None) -> Path:
             filtered = filter_languages(known, config.target, dim, config.per_lang, config.seed)
             kept = [lang for lang in kept if filtered[lang][1] >= filtered[lang][0]]
         if not kept:
-            raise WhiteningRefused(f"whitening with the texts of {config.target} harms every other language: none is left to fit on")
+            raise WhiteningRefused(
+                f"whitening with the texts of {config.target} harms every other language: none is left to fit on"
+            )
     whitening = fit_on(train, kept, dim, config.per_lang, config.seed)
     before = {lang: spearman(dev[lang]) for lang in judged}
     after = {lang: spearman(dev[lang], whitening) for lang in judged}
     mean_before, mean_after = np.nanmean(list(before.values())), np.nanmean(list(after.values()))
     sample = np.concatenate([dev[lang].first for lang in judged])
     metrics = {
-        "spearman_before": float(mean_before), "spearman_after": float(mean_after), "helps": bool(mean_after > mean_before),
-        "by_language": {lang: [before[lang], after[lang]] for lang in judged}, "fitted_on": kept,
-        "left_out": {lang: list(pair) for lang, pair in filtered.items() if lang not in kept}, "axes": whitening.axes.shape[1],
-        "anisotropy_before": anisotropy(sample), "anisotropy_after": anisotropy(_unit(whitening.apply(sample))),
-        "cosines_before": _histogram(dev, judged, None), "cosines_after": _histogram(dev, judged, whitening),
-    }  # fmt: skip
+        "spearman_before": float(mean_before),
+        "spearman_after": float(mean_after),
+        "helps": bool(mean_after > mean_before),
+        "by_language": {lang: [before[lang], after[lang]] for lang in judged},
+        "fitted_on": kept,
+        "left_out": {lang: list(pair) for lang, pair in filtered.items() if lang not in kept},
+        "axes": whitening.axes.shape[1],
+        "anisotropy_before": anisotropy(sample),
+        "anisotropy_after": anisotropy(_unit(whitening.apply(sample))),
+        "cosines_before": _histogram(dev, judged, None),
+        "cosines_after": _histogram(dev, judged, whitening),
+    }
     metrics = {name: _plain(value) for name, value in metrics.items()}
     metrics = {"encoder": encoder.version, **metrics}
     for path in filter(None, (str(out / "run.json"), config.result)):
@@ -131,7 +146,8 @@ def main(config: Config, encoder: Encoder | None = None) -> Path:
     if mean_after <= mean_before and not config.force:
         (out / "whitening.safetensors").unlink(missing_ok=True)
         raise WhiteningRefused(
-            f"whitening makes {encoder.version} worse: {figures}. It suits raw masked LMs, not encoders trained to be compared;"
+            f"whitening makes {encoder.version} worse: {figures}. It suits raw masked LMs, not encoders "
+            "trained to be compared;"
             " use the encoder as it is, or write it all the same with force=true"
         )
     write_atomically(out / "whitening.safetensors", whitening.to_bytes())
@@ -150,8 +166,14 @@ def read_pairs(config: Config) -> Splits:
     else:
         raise ConfigError(f"pairs={config.pairs}: choose from semrel, stsb, posts")
     if unknown := set(config.langs) - set(found["dev"]):
-        raise ConfigError(f"langs={','.join(config.langs)}: no pairs in {', '.join(sorted(unknown))}; there are {', '.join(sorted(found['dev']))}")
-    return {split: {lang: p for lang, p in own.items() if not config.langs or lang in config.langs} for split, own in found.items()}
+        raise ConfigError(
+            f"langs={','.join(config.langs)}: no pairs in {', '.join(sorted(unknown))}; there are "
+            f"{', '.join(sorted(found['dev']))}"
+        )
+    return {
+        split: {lang: p for lang, p in own.items() if not config.langs or lang in config.langs}
+        for split, own in found.items()
+    }
 
 
 def stored_pairs(file: str, score: str, splits: dict[str, str]) -> Splits:
@@ -186,7 +208,9 @@ def embed(encoder: Encoder, rows: dict[str, list[tuple[str, str, float]]]) -> di
     """Languages whose scores differ at all, as vectors."""
     return {
         lang: Labelled(
-            encoder.encode([row[0] for row in pairs]), encoder.encode([row[1] for row in pairs]), np.array([row[2] for row in pairs])
+            encoder.encode([row[0] for row in pairs]),
+            encoder.encode([row[1] for row in pairs]),
+            np.array([row[2] for row in pairs]),
         )
         for lang, pairs in rows.items()
         if len({row[2] for row in pairs}) > 1

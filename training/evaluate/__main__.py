@@ -2,18 +2,21 @@
 
     python -m training.evaluate bundled smoke                       # minutes, offline, on bundled sentences
     python -m training.evaluate bundled laptop                      # the research sets (CRISIS_DATA), about ten minutes
-    python -m training.evaluate DIR paper out=results/x             # any bundle or transformers directory, the papers' settings
+    python -m training.evaluate DIR paper out=results/x   # any bundle or transformers directory, the papers' settings
     python -m training.evaluate DIR laptop measures=matching,noise  # some of it
     python -m training.evaluate DIR rolaser                         # four MTEB tasks, where a hub can be reached
+    python -m training.evaluate alerts                              # how good the alerts are (training.evaluate.alerts)
+    python -m training.evaluate feedback                            # what labels teach (training.evaluate.feedback)
 
-A section that is done is kept in CRISIS_CACHE, so that a killed run goes on where it was; other knobs or another encoder
-start it anew. `speed` is always measured again: it is the machine's as much as the encoder's.
+A section that is done is kept in CRISIS_CACHE, so that a killed run goes on where it was; other knobs or another
+encoder start it anew. `speed` is always measured again: it is the machine's as much as the encoder's.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,7 @@ import msgspec
 
 from models.errors import ConfigError
 from training import evaluate_clusters
-from training.evaluate import plots, report
+from training.evaluate import alerts, feedback, plots, report
 from training.evaluate.config import MEASURES as NAMES
 from training.evaluate.config import PRESETS, Config
 from training.evaluate.measures import MEASURES, load
@@ -40,9 +43,13 @@ def main(config: Config) -> Path:
     encoder = load(config)
     kept = cache_dir() / "evaluate" / encoder.version
     out = Path(config.out) if config.out else kept
-    steps: dict[str, Callable[[], dict]] = {name: lambda name=name: MEASURES[name](encoder, config) for name in config.measures}
+    steps: dict[str, Callable[[], dict]] = {
+        name: lambda name=name: MEASURES[name](encoder, config) for name in config.measures
+    }
     if config.clusters and config.whitening:
-        raise ConfigError("clusters and whitening do not go together: training.evaluate_clusters loads the encoder itself")
+        raise ConfigError(
+            "clusters and whitening do not go together: training.evaluate_clusters loads the encoder itself"
+        )
     if config.clusters:
         steps["clusters"] = lambda: cluster_figures(config)
     if tasks:
@@ -91,9 +98,30 @@ def _finite(value: Any) -> Any:
 def read_words(argv: Sequence[str]) -> Config:
     """ENCODER PRESET key=value … as a Config. Raises ConfigError saying what to write."""
     if len(argv) < 2:
-        raise ConfigError(f"write: python -m training.evaluate ENCODER PRESET key=value …; presets: {', '.join(PRESETS)}")
+        raise ConfigError(
+            f"write: python -m training.evaluate ENCODER PRESET key=value …; presets: {', '.join(PRESETS)}"
+        )
     return msgspec.structs.replace(read_config(PRESETS, argv[1:]), encoder=argv[0])
 
 
+def read_alert_words(argv: Sequence[str]) -> alerts.Config:
+    """[PRESET] key=value … as the Config of `alerts`; the preset is `laptop` where none is named."""
+    return read_config(alerts.PRESETS, _with_preset(argv))
+
+
+def read_feedback_words(argv: Sequence[str]) -> feedback.Config:
+    """The same for `feedback`."""
+    return read_config(feedback.PRESETS, _with_preset(argv))
+
+
+def _with_preset(argv: Sequence[str]) -> Sequence[str]:
+    return argv if argv and "=" not in argv[0] else ["laptop", *argv]
+
+
 if __name__ == "__main__":
-    run(main, PRESETS, read=read_words)
+    if sys.argv[1:2] == ["alerts"]:
+        run(alerts.main, alerts.PRESETS, sys.argv[2:] or ["laptop"], read=read_alert_words)
+    elif sys.argv[1:2] == ["feedback"]:
+        run(feedback.main, feedback.PRESETS, sys.argv[2:] or ["laptop"], read=read_feedback_words)
+    else:
+        run(main, PRESETS, read=read_words)

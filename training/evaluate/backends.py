@@ -2,8 +2,8 @@
 
 python -m training.evaluate.backends minilm out=x.json      # exports fp32 and int8, measures, writes the JSON
 
-Texts are cleaned before they are timed, so that all read the same tokens. Rounds are interleaved and the best of each is
-kept; processor time is what counts on a machine that others use too.
+Texts are cleaned before they are timed, so that all read the same tokens. Rounds are interleaved and the best of each
+is kept; processor time is what counts on a machine that others use too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from models.encoder import load_encoder
+from models.encoders.load import load_encoder
 from models.errors import ConfigError
 from models.text import clean
 from training.data import data_dir, read_rows
@@ -48,7 +48,9 @@ def useful_flops(width: int, layers: int, inner: int, lengths: np.ndarray) -> fl
     return float(layers * (n.sum() * 4 * (2 * width * width + width * inner) + 4 * width * (n * n).sum()))
 
 
-def timed(variants: dict[str, Encode], texts: list[str], rounds: int) -> tuple[dict[str, dict[str, float]], dict[str, np.ndarray]]:
+def timed(
+    variants: dict[str, Encode], texts: list[str], rounds: int
+) -> tuple[dict[str, dict[str, float]], dict[str, np.ndarray]]:
     """Posts a second of each by processor and by wall clock, and the vectors."""
     for encode in variants.values():
         encode(texts[:32])
@@ -71,7 +73,9 @@ def timed(variants: dict[str, Encode], texts: list[str], rounds: int) -> tuple[d
 
 
 def ceiling_gflops(width: int, inner: int, rows: int = 512) -> float:
-    """What one core reaches in torch's float32 product of the model's largest layer: no float32 forward can be faster."""
+    """What one core reaches in torch's float32 product of the model's largest layer: no float32 forward
+    can be faster.
+    """
     import torch
 
     x, weight = torch.randn(rows, width), torch.randn(inner, width)
@@ -86,7 +90,9 @@ def ceiling_gflops(width: int, inner: int, rows: int = 512) -> float:
 
 def stsb(encode: Encode, root: Path) -> float:
     """Spearman of cosine and score on the English test pairs."""
-    rows = [r for r in read_rows(root / "stsb-multi" / "stsb_multi.tsv.gz") if r["lang"] == "en" and r["split"] == "test"]
+    rows = [
+        r for r in read_rows(root / "stsb-multi" / "stsb_multi.tsv.gz") if r["lang"] == "en" and r["split"] == "test"
+    ]
     left, right = (encode([row[side] for row in rows]) for side in ("sentence1", "sentence2"))
     return spearman((left * right).sum(1), np.array([float(row["score_0_5"]) for row in rows]))
 
@@ -101,7 +107,7 @@ def main(config: Config) -> dict:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    from models.transformer import TransformerEncoder
+    from models.encoders.transformer import TransformerEncoder
     from training import export_onnx
     from training.teacher import teacher_path
 
@@ -129,7 +135,10 @@ def main(config: Config) -> dict:
                 found["posts_per_core_s"] / figures["sentence-transformers"]["posts_per_core_s"], 2
             )
             cosines = (vectors[name] * vectors["sentence-transformers"]).sum(1)
-            found["cosine_mean"], found["cosine_least"] = round(float(cosines.mean()), 5), round(float(cosines.min()), 5)
+            found["cosine_mean"], found["cosine_least"] = (
+                round(float(cosines.mean()), 5),
+                round(float(cosines.min()), 5),
+            )
             if config.stsb:
                 found["stsb_spearman"] = round(float(stsb(variants[name], root)), 4)
     lengths = np.array([len(ids) for ids in ours._ids(texts)])
@@ -137,11 +146,15 @@ def main(config: Config) -> dict:
     flops = useful_flops(shape.hidden_size, shape.num_hidden_layers, shape.intermediate_size, lengths) / len(texts)
     ceiling = ceiling_gflops(shape.hidden_size, shape.intermediate_size)
     metrics = {
-        "texts": {"set": "HumAID, cleaned", "posts": len(texts), "tokens_mean": round(float(lengths.mean()), 1),
-                  "tokens_p95": float(np.percentile(lengths, 95))},
+        "texts": {
+            "set": "HumAID, cleaned",
+            "posts": len(texts),
+            "tokens_mean": round(float(lengths.mean()), 1),
+            "tokens_p95": float(np.percentile(lengths, 95)),
+        },
         "float32_ceiling": {"gflops": round(ceiling, 1), "posts_per_core_s": round(ceiling * 1e9 / flops, 1)},
         "backends": figures,
-    }  # fmt: skip
+    }
     for name, found in figures.items():
         print(f"{name:22}", *(f"{key} {value}" for key, value in found.items()))
     print("float32 ceiling", metrics["float32_ceiling"], metrics["texts"])

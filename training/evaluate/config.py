@@ -15,7 +15,7 @@ ROLASER_TASKS = ("TweetSentimentExtractionClassification", "TwitterSemEval2015",
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the evaluation job."""
 
-    encoder: str = "bundled"  # the first word: "bundled", a bundle, a transformers or sentence-transformers directory, or a hub id
+    encoder: str = "bundled"  # the first word: "bundled", "flood", a bundle, a model directory or a hub id
     whitening: str = ""  # a whitening.safetensors of training.whiten, applied to its vectors
     material: str = "research"  # "research" (CRISIS_DATA) or "bundled" (sentences of the query packs)
     measures: tuple[str, ...] = MEASURES  # any of these, by comma
@@ -26,7 +26,20 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     noise_seeds: int = 3  # generation seeds
     noise_sentences: int = 0  # 0 = all 1,012 of FLORES devtest
     noise_per_kind: int = 15  # hard negatives of each kind for xSIM++ of noised English
-    noise_langs: tuple[str, ...] = ("ar", "de", "el", "es", "fr", "hi", "ht", "pt", "ru", "sw", "tr", "vi")  # of the first `parallel` set, noised too
+    noise_langs: tuple[str, ...] = (
+        "ar",
+        "de",
+        "el",
+        "es",
+        "fr",
+        "hi",
+        "ht",
+        "pt",
+        "ru",
+        "sw",
+        "tr",
+        "vi",
+    )  # of the first `parallel` set, noised too
     noise_pairs: int = 1_000  # of each set of real posts and their normalised versions; 0 = all
     classified: tuple[str, ...] = CLASSIFIED  # labelled sets, any of these
     rows: int = 20_000  # of each classified set, a sample; 0 = all
@@ -40,10 +53,17 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 PRESETS = {
     "smoke": Config(
-        material="bundled", noise_kinds=("mix_all", "leet"), noise_seeds=2, noise_sentences=60, noise_per_kind=3,
-        noise_langs=("es", "ru"), repeats=2, rows=600, speed_posts=1_000,
+        material="bundled",
+        noise_kinds=("mix_all", "leet"),
+        noise_seeds=2,
+        noise_sentences=60,
+        noise_per_kind=3,
+        noise_langs=("es", "ru"),
+        repeats=2,
+        rows=600,
+        speed_posts=1_000,
     ),
     "laptop": Config(),
     "paper": Config(per_kind=15, posts=0, noise_seeds=10, noise_pairs=0, rows=0, clusters=("tweets-t", "crisis-t26")),
     "rolaser": Config(measures=(), tasks=ROLASER_TASKS),
-}  # fmt: skip
+}

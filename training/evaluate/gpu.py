@@ -1,10 +1,11 @@
-"""Posts a second on a GPU: the packed forward beside padded torch and sentence-transformers, and the share of the ceiling.
+"""Posts a second on a GPU: the packed forward beside padded torch and sentence-transformers, and the share of the
+ceiling.
 
 python -m training.evaluate.gpu xlmr-base out=x.json      # random weights; needs a CUDA device
 python -m training.evaluate.gpu smoke                     # a tiny shape, on a CPU too: only shows that it runs
 
-The ceiling is the fastest bfloat16 product of the model's own shapes and a square one, measured in the same run; a share
-counts useful multiply-adds only, never padding.
+The ceiling is the fastest bfloat16 product of the model's own shapes and a square one, measured in the same run; a
+share counts useful multiply-adds only, never padding.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaModel
 
-from models.batching import packed_batches
+from models.encoders.batching import packed_batches
+from models.encoders.packed import PackedEncoder
+from models.encoders.transformer import TOKENS, TransformerEncoder
 from models.errors import ConfigError
-from models.packed import PackedEncoder
-from models.transformer import TOKENS, TransformerEncoder
 from training.evaluate.backends import useful_flops
 from training.jobs import run, write_result
 
@@ -62,14 +63,22 @@ def save_random(folder: Path, config: Config) -> Path:
     """A sentence-transformers directory of this shape; its tokenizer reads words "4", "5", … as those ids."""
     torch.manual_seed(config.seed)
     shape = XLMRobertaConfig(
-        vocab_size=config.vocabulary, hidden_size=config.width, num_hidden_layers=config.layers, type_vocab_size=1,
-        num_attention_heads=config.heads, intermediate_size=4 * config.width, max_position_embeddings=514, pad_token_id=1,
-    )  # fmt: skip
+        vocab_size=config.vocabulary,
+        hidden_size=config.width,
+        num_hidden_layers=config.layers,
+        type_vocab_size=1,
+        num_attention_heads=config.heads,
+        intermediate_size=4 * config.width,
+        max_position_embeddings=514,
+        pad_token_id=1,
+    )
     XLMRobertaModel(shape, add_pooling_layer=False).save_pretrained(folder / "body")
     words = {word: i for i, word in enumerate([*SPECIAL, *map(str, range(len(SPECIAL), config.vocabulary))])}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
     names = dict(zip(("cls_token", "pad_token", "sep_token", "unk_token"), SPECIAL, strict=True))
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=512, **names).save_pretrained(folder / "body")
     body = Transformer(str(folder / "body"), max_seq_length=128)
@@ -96,7 +105,9 @@ def ceiling_tflops(config: Config, device: torch.device, dtype: torch.dtype) -> 
     found = {}
     for m, k, n in ((side, side, side), (rows, w, 3 * w), (rows, w, 4 * w), (rows, 4 * w, w)):
         x, weight = torch.randn(m, k, device=device, dtype=dtype), torch.randn(n, k, device=device, dtype=dtype)
-        seconds = median_s(lambda x=x, weight=weight: [torch.nn.functional.linear(x, weight) for _ in range(10)], 5) / 10
+        seconds = (
+            median_s(lambda x=x, weight=weight: [torch.nn.functional.linear(x, weight) for _ in range(10)], 5) / 10
+        )
         found[f"{m}x{k}x{n}"] = 2 * m * k * n / seconds / 1e12
     return found
 
@@ -120,10 +131,14 @@ def main(config: Config) -> dict:
         seconds = median_s(work, config.rounds)
         flops = useful_flops(config.width, config.layers, 4 * config.width, lengths[:count])
         rows[name] = {
-            "posts_per_s": count / seconds, "tokens_per_s": float(lengths[:count].sum()) / seconds,
+            "posts_per_s": count / seconds,
+            "tokens_per_s": float(lengths[:count].sum()) / seconds,
             "share_of_ceiling": flops / seconds / 1e12 / max(ceilings.values()),
-        }  # fmt: skip
-        print(f"{name:45} {rows[name]['posts_per_s']:9.0f} posts/s, {rows[name]['share_of_ceiling']:.1%} of the ceiling", flush=True)
+        }
+        print(
+            f"{name:45} {rows[name]['posts_per_s']:9.0f} posts/s, {rows[name]['share_of_ceiling']:.1%} of the ceiling",
+            flush=True,
+        )
 
     def from_ids() -> None:
         waiting = None
@@ -144,9 +159,12 @@ def main(config: Config) -> dict:
     cosines = (packed.encode(few[:500]) * padded.encode(few[:500])).sum(1)
     metrics = {
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
-        "ceiling_tflops": ceilings, "variants": rows, "packed_to_padded_cosine_least": float(cosines.min()),
-        "tokens_mean": float(lengths.mean()), "tokens_p95": float(np.percentile(lengths, 95)),
-    }  # fmt: skip
+        "ceiling_tflops": ceilings,
+        "variants": rows,
+        "packed_to_padded_cosine_least": float(cosines.min()),
+        "tokens_mean": float(lengths.mean()),
+        "tokens_p95": float(np.percentile(lengths, 95)),
+    }
     if config.out:
         write_result(Path(config.out), config, "", config.seed, metrics)
     return metrics

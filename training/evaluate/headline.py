@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models.encoder import Encoder
+from models.encoders.protocol import Encoder
 from training.data import data_dir
 from training.evaluate import matching, needs, relatedness
 
@@ -39,9 +39,12 @@ def show(metrics: dict) -> str:
             "             " + " ".join(f"{lang} {value:.2f}" for lang, value in worst),
             f"relatedness  {r['set']}: {r['mean']:.3f} (overlap {r['mean_overlap']:.3f}),"
             f" below overlap: {' '.join(r['below_overlap']) or 'none'}",
-            "             " + " ".join(f"{lang} {f['spearman']:.2f}/{f['overlap']:.2f}" for lang, f in r["by_language"].items()),
-            f"needs        AP originals {n['originals']:.3f}, translations {n['translations']:.3f}, ratio {n['ratio']:.2f},"
+            "             "
+            + " ".join(f"{lang} {f['spearman']:.2f}/{f['overlap']:.2f}" for lang, f in r["by_language"].items()),
+            f"needs        AP originals {n['originals']:.3f}, translations {n['translations']:.3f}, ratio "
+            f"{n['ratio']:.2f},"
             f" chance {n['chance']:.3f}; translation matching {n['translation_matching']:.3f}",
-            "             " + " ".join(f"{k} {f['originals']:.2f}/{f['translations']:.2f}" for k, f in n["by_label"].items()),
+            "             "
+            + " ".join(f"{k} {f['originals']:.2f}/{f['translations']:.2f}" for k, f in n["by_label"].items()),
         ]
-    )  # fmt: skip
+    )

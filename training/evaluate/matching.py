@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from rich.progress import track
 
-from models.encoder import Encoder
+from models.encoders.protocol import Encoder
 from training.data import read_aligned, read_rows
 from training.metrics import HardNegative, bootstrap, pairwise_cosine_distance, xsim
 
@@ -26,9 +26,11 @@ PAPER_LANGUAGES = (
 
 
 def own_found(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) bool each: is the nearest row of `right` to a row of `left` its own, and the reverse? Both (n, d), unit rows.
+    """(n,) bool each: is the nearest row of `right` to a row of `left` its own, and the reverse? Both (n, d), unit
+    rows.
 
-    We differ from equation 3 in ties: the first of equals is taken, so that an encoder blind to everything scores 1 / n.
+    We differ from equation 3 in ties: the first of equals is taken, so that an encoder blind to everything scores 1 /
+    n.
     """
     scores = left @ right.T  # (n, n)
     own = np.arange(len(scores))
@@ -67,7 +69,11 @@ def flores_matching(encoder: Encoder, root: Path, split: str = "devtest") -> dic
 
 
 def match_all(
-    encoder: Encoder, texts: Mapping[str, Sequence[str]], seed: int, negatives: Sequence[HardNegative] = (), title: str = ""
+    encoder: Encoder,
+    texts: Mapping[str, Sequence[str]],
+    seed: int,
+    negatives: Sequence[HardNegative] = (),
+    title: str = "",
 ) -> dict[str, dict]:
     """By language: both directions and their mean with its interval over sentences, cosine distance, xSIM, xSIM++.
 
@@ -84,10 +90,16 @@ def match_all(
         both = (there.astype(float) + back) / 2  # (n,)
         low, high = bootstrap(lambda drawn, both=both: both[drawn].mean(), len(rows), seed)
         figures[lang] = {
-            "en_to_xx": float(there.mean()), "xx_to_en": float(back.mean()), "matching": float(both.mean()),
-            "low": low, "high": high, "cosine_distance": pairwise_cosine_distance(other, own), "xsim": xsim(other, own).error,
-            "sentences": len(rows), "script": script_of(texts[lang]),
-        }  # fmt: skip
+            "en_to_xx": float(there.mean()),
+            "xx_to_en": float(back.mean()),
+            "matching": float(both.mean()),
+            "low": low,
+            "high": high,
+            "cosine_distance": pairwise_cosine_distance(other, own),
+            "xsim": xsim(other, own).error,
+            "sentences": len(rows),
+            "script": script_of(texts[lang]),
+        }
         if negatives:
             present = set(rows)
             kept = [j for j, negative in enumerate(negatives) if negative.of in present]
@@ -110,7 +122,9 @@ def by_script(figures: Mapping[str, Mapping]) -> dict[str, dict[str, float]]:
     groups = defaultdict(list)
     for found in figures.values():
         groups[found["script"]].append(found["matching"])
-    return {script: {"matching": float(np.mean(found)), "languages": len(found)} for script, found in sorted(groups.items())}
+    return {
+        script: {"matching": float(np.mean(found)), "languages": len(found)} for script, found in sorted(groups.items())
+    }
 
 
 def summary(accuracy: Mapping[str, float]) -> dict[str, float]:

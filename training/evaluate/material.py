@@ -19,11 +19,17 @@ from training.tables import bundled_posts
 from training.whiten import bundled_pairs
 
 PARALLEL = ("flores200 devtest", "ntrex128", "tico19 test")
-# Our name of a labelled set: its folder, the name of its twin in the CrisisTransformers papers (other rows, other cleaning)
+# Our name of a labelled set: its folder, the name of its twin in the CrisisTransformers papers (other rows, other
+# cleaning)
 LABELLED = {
-    "crisislex-t26": "CrisisLex", "crisisnlp-crowdflower": "CrisisNLP", "covid-vaccine-stance": "COVID-19 stance",
-    "sad-stressors": "SAD Stressor", "humaid": "", "crisislex-t6": "", "icwsm2018-nepal-queensland": "",
-}  # fmt: skip
+    "crisislex-t26": "CrisisLex",
+    "crisisnlp-crowdflower": "CrisisNLP",
+    "covid-vaccine-stance": "COVID-19 stance",
+    "sad-stressors": "SAD Stressor",
+    "humaid": "",
+    "crisislex-t6": "",
+    "icwsm2018-nepal-queensland": "",
+}
 CLASSIFIED = tuple(name for name in LABELLED if name != "crisislex-t26")  # a class in one column
 
 
@@ -46,7 +52,11 @@ def parallel(material: str, names: Sequence[str] = PARALLEL) -> dict[str, Mappin
 
 def scored(material: str, seed: int) -> dict[str, Pairs]:
     """By set and language, pairs of texts with the score people gave them (bundled: 1, ½ or 0 by their queries)."""
-    return {name: scored_pairs(data_dir(), name) for name in SETS} if material == "research" else {"bundled": bundled_pairs(seed)["dev"]}
+    return (
+        {name: scored_pairs(data_dir(), name) for name in SETS}
+        if material == "research"
+        else {"bundled": bundled_pairs(seed)["dev"]}
+    )
 
 
 def labelled(material: str) -> dict[str, Posts]:

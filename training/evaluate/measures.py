@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 from msgspec import to_builtins
 
-from models.encoder import Encoder, load_encoder
-from models.whitening import WhitenedEncoder, Whitening
+from models.encoders.load import load_encoder
+from models.encoders.protocol import Encoder
+from models.encoders.whitening import WhitenedEncoder, Whitening
 from training import classify
 from training.data import data_dir
 from training.evaluate import matching, material, needs, relatedness, speed
@@ -24,7 +25,11 @@ _SPREAD_PER_LANG = 40  # texts of each language for anisotropy
 
 def load(config: Config) -> Encoder:
     encoder = load_encoder(None if config.encoder == "bundled" else config.encoder)
-    return WhitenedEncoder(encoder, Whitening.from_bytes(Path(config.whitening).read_bytes())) if config.whitening else encoder
+    return (
+        WhitenedEncoder(encoder, Whitening.from_bytes(Path(config.whitening).read_bytes()))
+        if config.whitening
+        else encoder
+    )
 
 
 def measure_matching(encoder: Encoder, config: Config) -> dict:
@@ -64,10 +69,15 @@ def measure_classes(encoder: Encoder, config: Config) -> dict:
         whole = class_similarity(vectors, labels)
         parts = [class_similarity(vectors[k::_PARTS], labels[k::_PARTS]).d_avg for k in range(_PARTS)]
         found[name] = {
-            "d_avg": whole.d_avg, "half_width": mean_interval(parts).half_width, "between": whole.between,
-            "posts": len(order), "classes": len(whole.by_class), "by_class": whole.by_class, "twin": posts.twin,
+            "d_avg": whole.d_avg,
+            "half_width": mean_interval(parts).half_width,
+            "between": whole.between,
+            "posts": len(order),
+            "classes": len(whole.by_class),
+            "by_class": whole.by_class,
+            "twin": posts.twin,
             "left_out": list(whole.left_out),
-        }  # fmt: skip
+        }
     return found
 
 
@@ -83,11 +93,14 @@ def measure_spread(encoder: Encoder, config: Config) -> dict:
     sample = encoder.encode(others)
     partners = encoder.encode(english)
     return {
-        "data_hash": hash_rows([english, others]), "set": name, "texts": len(others),
-        **to_builtins(anisotropy(sample)), "dim": encoder.dim,
+        "data_hash": hash_rows([english, others]),
+        "set": name,
+        "texts": len(others),
+        **to_builtins(anisotropy(sample)),
+        "dim": encoder.dim,
         "translations": cosine_histogram(sample, partners)[0].tolist(),
         "strangers": cosine_histogram(sample, np.roll(partners, _SPREAD_PER_LANG // 2 + 1, axis=0))[0].tolist(),
-    }  # fmt: skip
+    }
 
 
 def measure_noise(encoder: Encoder, config: Config) -> dict:
@@ -98,7 +111,11 @@ def measure_noise(encoder: Encoder, config: Config) -> dict:
     )
     first = next(iter(material.parallel(config.material, config.parallel[:1]).values()))
     others = {lang: [line for line in first[lang] if line.strip()] for lang in config.noise_langs if lang in first}
-    pairs = noise_job.normalisation_pairs(data_dir(), config.noise_pairs, config.seed) if config.material == "research" else {}
+    pairs = (
+        noise_job.normalisation_pairs(data_dir(), config.noise_pairs, config.seed)
+        if config.material == "research"
+        else {}
+    )
     return {
         "data_hash": hash_rows([english, others, pairs]),
         "sentences": len(english),
@@ -113,12 +130,23 @@ def measure_noise(encoder: Encoder, config: Config) -> dict:
 
 def measure_classification(encoder: Encoder, config: Config) -> dict:
     """Macro F1 of a linear head on the vectors as they are, mean and 95 % interval of the repeats."""
-    sets = {name: material.classified_file(name) for name in config.classified} if config.material == "research" else {"bundled queries": ""}
+    sets = (
+        {name: material.classified_file(name) for name in config.classified}
+        if config.material == "research"
+        else {"bundled queries": ""}
+    )
     found: dict = {}
     for name, file in sets.items():
         # Batches and rate suit a head of one layer on unit vectors; the rest is the paper's (see training.classify).
-        knobs = classify.Config(file=file, label="labels" if file else "label", repeats=config.repeats, batch=256 if file else 32,
-                                lr=0.05 if file else 0.1, most=config.rows, seed=config.seed)  # fmt: skip
+        knobs = classify.Config(
+            file=file,
+            label="labels" if file else "label",
+            repeats=config.repeats,
+            batch=256 if file else 32,
+            lr=0.05 if file else 0.1,
+            most=config.rows,
+            seed=config.seed,
+        )
         found[name] = classify.probe(encoder, knobs)
     return {"data_hash": hash_rows(f.pop("data_hash") for f in found.values()), **found}
 
@@ -127,12 +155,18 @@ def measure_needs(encoder: Encoder, config: Config) -> dict:
     """Average precision of English queries over messages in other languages and over their translations."""
     if config.material != "research":
         found = needs.pack_precision(encoder)
-        return {"data_hash": hash_rows(bundled_posts()), "by_label": found, "originals": float(np.mean([f["originals"] for f in found.values()]))}
+        return {
+            "data_hash": hash_rows(bundled_posts()),
+            "by_label": found,
+            "originals": float(np.mean([f["originals"] for f in found.values()])),
+        }
     found = needs.need_precision(encoder, data_dir(), config.seed, repeats=200)
     return {
-        "data_hash": hash_rows(needs.need_messages(data_dir())), **needs.summary(found),
-        "translation_matching": needs.translation_matching(encoder, data_dir()), "by_label": found,
-    }  # fmt: skip
+        "data_hash": hash_rows(needs.need_messages(data_dir())),
+        **needs.summary(found),
+        "translation_matching": needs.translation_matching(encoder, data_dir()),
+        "by_label": found,
+    }
 
 
 def measure_speed(encoder: Encoder, config: Config) -> dict:
@@ -141,10 +175,19 @@ def measure_speed(encoder: Encoder, config: Config) -> dict:
 
 
 def _over_seeds(figures: Mapping[str, Mapping[str, list[float]]]) -> dict:
-    return {kind: {name: to_builtins(mean_interval(runs)) for name, runs in found.items()} for kind, found in figures.items()}
+    return {
+        kind: {name: to_builtins(mean_interval(runs)) for name, runs in found.items()}
+        for kind, found in figures.items()
+    }
 
 
 MEASURES: dict[str, Callable[[Encoder, Config], dict]] = {
-    "matching": measure_matching, "relatedness": measure_relatedness, "classes": measure_classes, "spread": measure_spread,
-    "noise": measure_noise, "classification": measure_classification, "needs": measure_needs, "speed": measure_speed,
-}  # fmt: skip
+    "matching": measure_matching,
+    "relatedness": measure_relatedness,
+    "classes": measure_classes,
+    "spread": measure_spread,
+    "noise": measure_noise,
+    "classification": measure_classification,
+    "needs": measure_needs,
+    "speed": measure_speed,
+}

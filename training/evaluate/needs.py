@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from models.encoder import Encoder
+from models.encoders.protocol import Encoder
 from models.queries import load_queries
 from training.data import in_train_half, read_messages
 from training.evaluate.matching import matching_accuracy
@@ -74,7 +74,9 @@ def average_precision(scores: np.ndarray, positive: np.ndarray) -> float:
 def need_messages(root: Path, train_half: bool = False) -> list[dict]:
     """Messages of one half that were not written in English and were translated."""
     return [
-        m for m in read_messages(root) if m.get("text_en") and m["lang"] != "en" and in_train_half(m["id"]) == train_half
+        m
+        for m in read_messages(root)
+        if m.get("text_en") and m["lang"] != "en" and in_train_half(m["id"]) == train_half
     ]
 
 

@@ -39,7 +39,11 @@ def matching(found: Mapping, axes: Axes) -> None:
     axes.bar(langs, values, color=OURS, yerr=reach, error_kw={"lw": 0.8}, label=f"ours, {name}")
     theirs = published.by_part("CT-XLMR-SE", paper="Lamsal 2024", table="4", metric="matching")
     _marks(axes, langs, theirs, "CT-XLMR-SE, TED2020 (published)")
-    axes.set(ylabel="accuracy, mean of both directions", title="Sentence matching by language, grouped by script", ylim=(0, 1))
+    axes.set(
+        ylabel="accuracy, mean of both directions",
+        title="Sentence matching by language, grouped by script",
+        ylim=(0, 1),
+    )
     axes.tick_params(axis="x", rotation=90)
     axes.margins(x=0.01)
     axes.figure.legend(loc="outside lower center", ncols=2)
@@ -48,14 +52,18 @@ def matching(found: Mapping, axes: Axes) -> None:
 def relatedness(found: Mapping, axes: Axes) -> None:
     name, figures = next((n, f) for n, f in found.items() if isinstance(f, Mapping))
     langs = list(figures["by_language"])
-    values, overlap = (np.array([f[key] for f in figures["by_language"].values()], float) for key in ("spearman", "overlap"))
+    values, overlap = (
+        np.array([f[key] for f in figures["by_language"].values()], float) for key in ("spearman", "overlap")
+    )
     reach = np.abs(np.array([[f["low"], f["high"]] for f in figures["by_language"].values()], float).T - values)
     place = np.arange(len(langs))
     axes.bar(place - 0.2, values, 0.4, color=OURS, yerr=reach, error_kw={"lw": 0.8}, label=f"ours, {name}")
     axes.bar(place + 0.2, overlap, 0.4, color=BASE, label="word overlap")
     axes.set_xticks(place, langs)
     if name.startswith("SemRel"):
-        _marks(axes, langs, published.by_part("LaBSE", paper="Ousidhoum 2024", table="12"), "LaBSE, test split (published)")
+        _marks(
+            axes, langs, published.by_part("LaBSE", paper="Ousidhoum 2024", table="12"), "LaBSE, test split (published)"
+        )
     axes.set(ylabel="Spearman", title="Relatedness")
     axes.figure.legend(loc="outside lower center", ncols=3)
 
@@ -74,7 +82,9 @@ def classes(found: Mapping, axes: Axes) -> None:
 def spread(found: Mapping, axes: Axes) -> None:
     edges = np.linspace(-1, 1, len(found["translations"]) + 1)
     for name, color in (("translations", OURS), ("strangers", BASE)):
-        axes.stairs(np.array(found[name]) / max(1, sum(found[name])), edges, fill=True, alpha=0.6, color=color, label=name)
+        axes.stairs(
+            np.array(found[name]) / max(1, sum(found[name])), edges, fill=True, alpha=0.6, color=color, label=name
+        )
     axes.set(xlabel="cosine", ylabel="share of pairs", title="Cosines of translations and of strangers")
     axes.legend()
 
@@ -99,6 +109,9 @@ def _marks(axes: Axes, names: list[str], values: Mapping[str, float], label: str
 
 
 PLOTS: dict[str, tuple[Callable[[Mapping, Axes], None], tuple[float, float]]] = {
-    "matching": (matching, (11, 3.6)), "relatedness": (relatedness, (7, 3.2)), "classes": (classes, (7, 3)),
-    "spread": (spread, (6, 3)), "noise": (noise, (7, 3.2)),
-}  # fmt: skip
+    "matching": (matching, (11, 3.6)),
+    "relatedness": (relatedness, (7, 3.2)),
+    "classes": (classes, (7, 3)),
+    "spread": (spread, (6, 3)),
+    "noise": (noise, (7, 3.2)),
+}

@@ -42,7 +42,11 @@ def rows() -> tuple[Published, ...]:
     with (files(__package__) / "published.tsv").open(encoding="utf-8") as file:
         return tuple(
             Published(
-                **{**row, "value": float(row["value"]), "half_width": float(row["half_width"]) if row["half_width"] else None}
+                **{
+                    **row,
+                    "value": float(row["value"]),
+                    "half_width": float(row["half_width"]) if row["half_width"] else None,
+                }
             )
             for row in csv.DictReader(file, delimiter="\t")
         )

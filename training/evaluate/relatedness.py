@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from models.encoder import Encoder
+from models.encoders.protocol import Encoder
 from training.data import read_rows
 from training.metrics import bootstrap, spearman
 
@@ -49,8 +49,12 @@ def relatedness(encoder: Encoder, rows: Pairs, seed: int) -> dict[str, dict[str,
         overlap = np.array([lexical_overlap(row[0], row[1]) for row in group])
         low, high = bootstrap(lambda drawn, c=cosines, g=gold: spearman(c[drawn], g[drawn]), len(group), seed)
         result[lang] = {
-            "spearman": spearman(cosines, gold), "low": low, "high": high, "overlap": spearman(overlap, gold), "pairs": len(group),
-        }  # fmt: skip
+            "spearman": spearman(cosines, gold),
+            "low": low,
+            "high": high,
+            "overlap": spearman(overlap, gold),
+            "pairs": len(group),
+        }
     return result
 
 
@@ -65,7 +69,5 @@ def summary(by_lang: Mapping[str, Mapping[str, float]]) -> dict[str, object]:
         "mean": float(np.mean([figures["spearman"] for figures in by_lang.values()])),
         "mean_overlap": float(np.mean([figures["overlap"] for figures in by_lang.values()])),
         "languages": len(by_lang),
-        "below_overlap": [
-            lang for lang, f in by_lang.items() if f["pairs"] >= 90 and f["spearman"] <= f["overlap"]
-        ],
+        "below_overlap": [lang for lang, f in by_lang.items() if f["pairs"] >= 90 and f["spearman"] <= f["overlap"]],
     }

@@ -8,7 +8,12 @@ from training.evaluate import published
 from training.evaluate.published import PAPERS
 
 PUBLISHED = "(published)"
-_SEMREL = {"mBERT": "5", "XLM-R": "5", "LaBSE": "12", "LaBSE fine-tuned": "12"}  # system: table of Ousidhoum et al. 2024
+_SEMREL = {
+    "mBERT": "5",
+    "XLM-R": "5",
+    "LaBSE": "12",
+    "LaBSE fine-tuned": "12",
+}  # system: table of Ousidhoum et al. 2024
 
 
 def write(record: Mapping, plots: Iterable[str]) -> str:
@@ -16,8 +21,10 @@ def write(record: Mapping, plots: Iterable[str]) -> str:
     metrics = record["metrics"]
     parts = [
         f"# Evaluation of {metrics['encoder']}",
-        f"`{record['command']}`, commit {record['commit']}, seed {record['seed']}, {record['finished_at']}, {record['machine']}.",
-        f"Columns marked *{PUBLISHED}* are figures that papers print for other systems, often on another set than ours (the"
+        f"`{record['command']}`, commit {record['commit']}, seed {record['seed']}, {record['finished_at']}, "
+        f"{record['machine']}.",
+        f"Columns marked *{PUBLISHED}* are figures that papers print for other systems, often on another set "
+        "than ours (the"
         " text above each table says so); all others were measured by this command. Intervals are 95 %.",
     ]
     for name, section in SECTIONS.items():
@@ -27,10 +34,16 @@ def write(record: Mapping, plots: Iterable[str]) -> str:
 
 
 def matching(found: Mapping) -> str:
-    parts = ["## Sentence matching", "A sentence among all translations, in both directions; 1 is best. Accuracy, cosine"
-             " distance and xSIM (error in percent, margin of 4 neighbours) from the language to English; xSIM++ with hard"
-             " negatives made by our own rules, not comparable with the paper's. Published: Lamsal 2024, table 4, on TED2020."]  # fmt: skip
-    theirs = [published.by_part(s, paper="Lamsal 2024", table="4", metric="matching") for s in ("CT-XLMR-SE", "CT-mBERT-SE")]
+    parts = [
+        "## Sentence matching",
+        "A sentence among all translations, in both directions; 1 is best. Accuracy, cosine"
+        " distance and xSIM (error in percent, margin of 4 neighbours) from the language to English; xSIM++ with hard"
+        " negatives made by our own rules, not comparable with the paper's. Published: Lamsal 2024, table 4, "
+        "on TED2020.",
+    ]
+    theirs = [
+        published.by_part(s, paper="Lamsal 2024", table="4", metric="matching") for s in ("CT-XLMR-SE", "CT-mBERT-SE")
+    ]
     for name, figures in _sets(found):
         if "mean_paper" in figures:
             parts.append(
@@ -42,27 +55,50 @@ def matching(found: Mapping) -> str:
             parts.append(f"**{name}**")
         by_lang = figures["by_language"]
         hard = any("xsim++" in f for f in by_lang.values())
-        head = ["language", "script", "en→xx", "xx→en", "mean", "interval", "cosine distance", "xSIM", *(["xSIM++"] if hard else [])]
+        head = [
+            "language",
+            "script",
+            "en→xx",
+            "xx→en",
+            "mean",
+            "interval",
+            "cosine distance",
+            "xSIM",
+            *(["xSIM++"] if hard else []),
+        ]
         parts.append(
             table(
                 [*head, "sentences", f"CT-XLMR-SE {PUBLISHED}", f"CT-mBERT-SE {PUBLISHED}"],
                 [
-                    [lang, f["script"], f["en_to_xx"], f["xx_to_en"], f["matching"], _between(f),
-                     f["cosine_distance"], _two(f["xsim"]), *([_two(f.get("xsim++"))] if hard else []), f["sentences"],
-                     *(of.get(lang) for of in theirs)]
+                    [
+                        lang,
+                        f["script"],
+                        f["en_to_xx"],
+                        f["xx_to_en"],
+                        f["matching"],
+                        _between(f),
+                        f["cosine_distance"],
+                        _two(f["xsim"]),
+                        *([_two(f.get("xsim++"))] if hard else []),
+                        f["sentences"],
+                        *(of.get(lang) for of in theirs),
+                    ]
                     for lang, f in sorted(by_lang.items(), key=lambda item: -item[1]["matching"])
                 ],
             )
-        )  # fmt: skip
+        )
         scripts = sorted(figures["by_script"].items(), key=lambda item: -item[1]["matching"])
         parts.append(table(["script", "mean", "languages"], [[s, f["matching"], f["languages"]] for s, f in scripts]))
     return "\n\n".join(parts)
 
 
 def relatedness(found: Mapping) -> str:
-    parts = ["## Relatedness", "Spearman's correlation of cosine with people's scores, beside that of word overlap (Dice). Published:"
-             " Ousidhoum 2024, tables 5 and 12, on SemRel's test split, ours is its dev split; reliability: table 3, two"
-             " halves of the people's judgements with each other."]  # fmt: skip
+    parts = [
+        "## Relatedness",
+        "Spearman's correlation of cosine with people's scores, beside that of word overlap (Dice). Published:"
+        " Ousidhoum 2024, tables 5 and 12, on SemRel's test split, ours is its dev split; reliability: table 3, two"
+        " halves of the people's judgements with each other.",
+    ]
     theirs = {s: published.by_part(s, paper="Ousidhoum 2024", table=t) for s, t in _SEMREL.items()}
     theirs["split-half reliability"] = published.by_part("people", dataset="SemRel2024 train/dev")
     for name, figures in _sets(found):
@@ -74,120 +110,218 @@ def relatedness(found: Mapping) -> str:
             table(
                 ["language", "ours", "interval", "word overlap", "pairs", *(f"{s} {PUBLISHED}" for s in others)],
                 [
-                    [lang, f["spearman"], _between(f), f["overlap"], f["pairs"], *(of.get(lang) for of in others.values())]
+                    [
+                        lang,
+                        f["spearman"],
+                        _between(f),
+                        f["overlap"],
+                        f["pairs"],
+                        *(of.get(lang) for of in others.values()),
+                    ]
                     for lang, f in figures["by_language"].items()
                 ],
             ),
-        ]  # fmt: skip
+        ]
     return "\n\n".join(parts)
 
 
 def classes(found: Mapping) -> str:
     systems = ("SBERT", "CT", "CT-XLMR-SE", "CT-mBERT-SE")
-    theirs = {s: {row.dataset: row.value for row in published.find(system=s, paper="Lamsal 2024", table="2")} for s in systems}
+    theirs = {
+        s: {row.dataset: row.value for row in published.find(system=s, paper="Lamsal 2024", table="2")} for s in systems
+    }
     rows = [
-        [name, f["d_avg"], f["half_width"], f["between"], f["d_avg"] - f["between"], f["posts"], f["classes"], *(of.get(f["twin"]) for of in theirs.values())]
+        [
+            name,
+            f["d_avg"],
+            f["half_width"],
+            f["between"],
+            f["d_avg"] - f["between"],
+            f["posts"],
+            f["classes"],
+            *(of.get(f["twin"]) for of in theirs.values()),
+        ]
         for name, f in _sets(found)
-    ]  # fmt: skip
-    means = [row for table in ("2", "3") for row in published.find(paper="Lamsal 2024", table=table, dataset="mean of 18")]
-    return "\n\n".join([
-        "## Posts of one class (D_avg)", "Mean cosine within classes, weighted by the inverse of their sizes. An encoder"
-        " that maps everything to one point scores 1.0: read it against the mean between classes. Published: Lamsal 2024,"
-        " table 2, D_avg only, on sets of the same origin but other rows; means of their 18 sets (tables 2, 3): "
-        + ", ".join(f"{row.system} {row.value:.3f}" for row in means) + ".",
-        table(["set", "D_avg", "±", "between", "difference", "posts", "classes", *(f"{s} {PUBLISHED}" for s in systems)], rows),
-    ])  # fmt: skip
+    ]
+    means = [
+        row for table in ("2", "3") for row in published.find(paper="Lamsal 2024", table=table, dataset="mean of 18")
+    ]
+    return "\n\n".join(
+        [
+            "## Posts of one class (D_avg)",
+            "Mean cosine within classes, weighted by the inverse of their sizes. An encoder"
+            " that maps everything to one point scores 1.0: read it against the mean between classes. "
+            "Published: Lamsal 2024,"
+            " table 2, D_avg only, on sets of the same origin but other rows; means of their 18 sets (tables 2, 3): "
+            + ", ".join(f"{row.system} {row.value:.3f}" for row in means)
+            + ".",
+            table(
+                [
+                    "set",
+                    "D_avg",
+                    "±",
+                    "between",
+                    "difference",
+                    "posts",
+                    "classes",
+                    *(f"{s} {PUBLISHED}" for s in systems),
+                ],
+                rows,
+            ),
+        ]
+    )
 
 
 def spread(found: Mapping) -> str:
-    return "\n\n".join([
-        "## Anisotropy", f"Of {found['texts']:,} texts in all languages of {found['set']}.",
-        table(["mean cosine of two texts", "share of the widest axis", "effective dimensions", "dimensions"],
-              [[found["mean_cosine"], found["widest_axis"], f"{found['effective_dim']:.1f}", found["dim"]]]),
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            "## Anisotropy",
+            f"Of {found['texts']:,} texts in all languages of {found['set']}.",
+            table(
+                ["mean cosine of two texts", "share of the widest axis", "effective dimensions", "dimensions"],
+                [[found["mean_cosine"], found["widest_axis"], f"{found['effective_dim']:.1f}", found["dim"]]],
+            ),
+        ]
+    )
 
 
 def noise(found: Mapping) -> str:
     parts = [
-        "## Noise", f"{found['sentences']:,} English sentences, noised, against themselves; errors in percent, 0 is best; mean ±"
-        " 95 % over generation seeds. Published: Nishimwe 2024, tables 5 and 9 (FLORES devtest, 10 seeds; their own hard"
+        "## Noise",
+        f"{found['sentences']:,} English sentences, noised, against themselves; errors in percent, 0 is best; mean ±"
+        " 95 % over generation seeds. Published: Nishimwe 2024, tables 5 and 9 (FLORES devtest, 10 seeds; "
+        "their own hard"
         " negatives and word lists: compare the order, not the size, of xSIM++).",
-    ]  # fmt: skip
+    ]
     systems = ("LASER", "RoLASER", "c-RoLASER")
-    for metric, label, number in (("xsim++", "xSIM++", "5"), ("xsim", "xSIM", "9"), ("cosine_distance", "cosine distance", "5")):
+    for metric, label, number in (
+        ("xsim++", "xSIM++", "5"),
+        ("xsim", "xSIM", "9"),
+        ("cosine_distance", "cosine distance", "5"),
+    ):
         theirs = [published.by_part(s, paper="Nishimwe 2024", table=number, metric=metric) for s in systems]
-        rows = [[kind, _interval(f[metric]), *(_two(of.get(kind)) for of in theirs)] for kind, f in found["by_kind"].items()]
+        rows = [
+            [kind, _interval(f[metric]), *(_two(of.get(kind)) for of in theirs)] for kind, f in found["by_kind"].items()
+        ]
         parts.append(table([label, "ours", *(f"{s} {PUBLISHED}" for s in systems)], rows))
     if found["by_language"]:
         kinds = sorted({kind for f in found["by_language"].values() for kind in f})
         cell = lambda f: f"{f['cosine_distance']['mean']:.3f} / {f['xsim']['mean']:.1f}" if f else None  # noqa: E731
         parts += [
             "Other languages, each noised by what changes it: cosine distance / xSIM.",
-            table(["language", *kinds], [[lang, *(cell(f.get(k)) for k in kinds)] for lang, f in found["by_language"].items()]),
+            table(
+                ["language", *kinds],
+                [[lang, *(cell(f.get(k)) for k in kinds)] for lang, f in found["by_language"].items()],
+            ),
         ]
     if found["normalisation"]:
-        lexnorm = {s: published.find(paper="Nishimwe 2024", table="4", dataset="MultiLexNorm en", system=s) for s in systems}
-        theirs = [f"{s} " + ", ".join(f"{row.metric.replace('_', ' ')} {row.value:.2f}" for row in rows) for s, rows in lexnorm.items()]
+        lexnorm = {
+            s: published.find(paper="Nishimwe 2024", table="4", dataset="MultiLexNorm en", system=s) for s in systems
+        }
+        theirs = [
+            f"{s} " + ", ".join(f"{row.metric.replace('_', ' ')} {row.value:.2f}" for row in rows)
+            for s, rows in lexnorm.items()
+        ]
         parts += [
-            f"Real posts against what people made of them. Published for MultiLexNorm English, table 4: {'; '.join(theirs)}.",
+            "Real posts against what people made of them. Published for MultiLexNorm English, table 4: "
+            f"{'; '.join(theirs)}.",
             table(
                 ["set", "cosine distance", "matching", "xSIM", "pairs"],
-                [[n, f["cosine_distance"], f["matching"], _two(f["xsim"]), f["pairs"]] for n, f in found["normalisation"].items()],
+                [
+                    [n, f["cosine_distance"], f["matching"], _two(f["xsim"]), f["pairs"]]
+                    for n, f in found["normalisation"].items()
+                ],
             ),
         ]
     return "\n\n".join(parts)
 
 
 def classification(found: Mapping) -> str:
-    twin = {"crisisnlp-crowdflower": "CrisisNLP", "covid-vaccine-stance": "COVID-19 stance", "sad-stressors": "SAD Stressor"}
+    twin = {
+        "crisisnlp-crowdflower": "CrisisNLP",
+        "covid-vaccine-stance": "COVID-19 stance",
+        "sad-stressors": "SAD Stressor",
+    }
     systems = ("XLM-RoBERTa", "BERTweet", "CT-M1-BestLoss")
     theirs = {s: {r.dataset: r for r in published.find(system=s, paper="Lamsal 2023", table="4")} for s in systems}
     rows = [
-        [name, _interval({"mean": f["macro_f1"], "half_width": f["half_width_95"]}), len(f["classes"]), sum(f["rows"].values()),
-         *(f"{r.value:.3f} ± {r.half_width:.3f}" if (r := of.get(twin.get(name, "–"))) else None for of in theirs.values())]
+        [
+            name,
+            _interval({"mean": f["macro_f1"], "half_width": f["half_width_95"]}),
+            len(f["classes"]),
+            sum(f["rows"].values()),
+            *(
+                f"{r.value:.3f} ± {r.half_width:.3f}" if (r := of.get(twin.get(name, "–"))) else None
+                for of in theirs.values()
+            ),
+        ]
         for name, f in _sets(found)
-    ]  # fmt: skip
-    return "\n\n".join([
-        "## Classification", "Test macro F1 of one linear layer on vectors that stay as they are, mean ± 95 % of the repeats."
-        " Published: Lamsal 2023, table 4, all layers fine-tuned, on sets of the same origin but other rows.",
-        table(["set", "macro F1", "classes", "rows", *(f"{s} {PUBLISHED}" for s in systems)], rows),
-    ])  # fmt: skip
+    ]
+    return "\n\n".join(
+        [
+            "## Classification",
+            "Test macro F1 of one linear layer on vectors that stay as they are, mean ± 95 % of the repeats."
+            " Published: Lamsal 2023, table 4, all layers fine-tuned, on sets of the same origin but other rows.",
+            table(["set", "macro F1", "classes", "rows", *(f"{s} {PUBLISHED}" for s in systems)], rows),
+        ]
+    )
 
 
 def needs(found: Mapping) -> str:
-    parts = ["## Needs", "Average precision of English queries over messages in other languages as sent, and as translated."]
+    parts = [
+        "## Needs",
+        "Average precision of English queries over messages in other languages as sent, and as translated.",
+    ]
     if "ratio" in found:
         parts.append(
-            f"Originals {found['originals']:.3f}, translations {found['translations']:.3f}, ratio {found['ratio']:.2f}, chance"
+            f"Originals {found['originals']:.3f}, translations {found['translations']:.3f}, ratio "
+            f"{found['ratio']:.2f}, chance"
             f" {found['chance']:.3f}; a message finds its translation: {found['translation_matching']:.3f}."
         )
     rows = [
         [label, f["originals"], _between(f), f.get("translations"), f["chance"], f["positives"]]
         for label, f in found["by_label"].items()
-    ]  # fmt: skip
+    ]
     return "\n\n".join([*parts, table(["label", "originals", "interval", "translations", "chance", "positives"], rows)])
 
 
 def speed(found: Mapping) -> str:
-    return "\n\n".join([
-        "## Speed", table(["posts a second (wall clock)", "posts a second of one core", "seconds to load"],
-                          [[f"{found['posts_per_s']:,}", f"{found['posts_per_core_s']:,}", found["load_s"]]]),
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            "## Speed",
+            table(
+                ["posts a second (wall clock)", "posts a second of one core", "seconds to load"],
+                [[f"{found['posts_per_s']:,}", f"{found['posts_per_core_s']:,}", found["load_s"]]],
+            ),
+        ]
+    )
 
 
 def clusters(found: Mapping) -> str:
-    rows = [[name, f["final"]["b3_f1"], f["final"]["nmi"], f["final"]["ari"], f["final"]["clusters"]] for name, f in _sets(found)]
+    rows = [
+        [name, f["final"]["b3_f1"], f["final"]["nmi"], f["final"]["ari"], f["final"]["clusters"]]
+        for name, f in _sets(found)
+    ]
     return "\n\n".join(["## Clusters", table(["stream", "B³ F1", "NMI", "ARI", "clusters"], rows)])
 
 
 def tasks(found: Mapping) -> str:
     systems = ("LASER", "RoLASER", "c-RoLASER")
-    theirs = {s: {row.dataset: row.value for row in published.find(system=s, paper="Nishimwe 2024", table="8")} for s in systems}
-    rows = [[name, _two(f["score"]), f["metric"], f["split"], *(_two(of.get(name)) for of in theirs.values())] for name, f in _sets(found)]
-    return "\n\n".join([
-        "## MTEB", "In percent, by the mteb library. Published: Nishimwe 2024, table 8.",
-        table(["task", "score", "measure", "split", *(f"{s} {PUBLISHED}" for s in systems)], rows),
-    ])  # fmt: skip
+    theirs = {
+        s: {row.dataset: row.value for row in published.find(system=s, paper="Nishimwe 2024", table="8")}
+        for s in systems
+    }
+    rows = [
+        [name, _two(f["score"]), f["metric"], f["split"], *(_two(of.get(name)) for of in theirs.values())]
+        for name, f in _sets(found)
+    ]
+    return "\n\n".join(
+        [
+            "## MTEB",
+            "In percent, by the mteb library. Published: Nishimwe 2024, table 8.",
+            table(["task", "score", "measure", "split", *(f"{s} {PUBLISHED}" for s in systems)], rows),
+        ]
+    )
 
 
 SECTIONS: dict[str, Callable[[Mapping], str]] = {

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable
 
-from models.encoder import Encoder
+from models.encoders.protocol import Encoder
 
 _WORDS = (
     "water food please help the we in at river road bridge школа вода помощь улица agua ayuda casa calle necesitamos"
@@ -21,7 +21,9 @@ def invented_posts(count: int, seed: int = 1) -> list[str]:
 
 
 def speed(load: Callable[[], Encoder], count: int = 20_000) -> dict[str, float]:
-    """`load_s`, `posts_per_s` (wall clock), `posts_per_core_s` (processor time: fair on a busy machine); best of three."""
+    """`load_s`, `posts_per_s` (wall clock), `posts_per_core_s` (processor time: fair on a busy machine);
+    best of three.
+    """
     start = time.perf_counter()
     encoder = load()
     loaded = time.perf_counter() - start

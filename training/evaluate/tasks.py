@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from rich.progress import track
 
-from models.encoder import Encoder
+from models.encoders.protocol import Encoder
 from models.errors import ConfigError, CrisisError
 
 
@@ -28,7 +28,9 @@ def find_tasks(names: Sequence[str]) -> list:
     try:
         import mteb
     except ImportError as error:
-        raise TaskError(f"tasks={','.join(names)} need the mteb library: install crisis-streams[mteb] ({error})") from error
+        raise TaskError(
+            f"tasks={','.join(names)} need the mteb library: install crisis-streams[mteb] ({error})"
+        ) from error
     try:
         return [mteb.get_task(name, languages=["eng"]) for name in names]
     except KeyError as error:
@@ -53,8 +55,10 @@ def run_tasks(encoder: Encoder, tasks: Sequence) -> dict[str, dict]:
             result = mteb.evaluate(_wrapped(encoder), task, cache=None, show_progress_bar=False)
         for split, scores in result.task_results[0].scores.items():
             found[task.metadata.name] = {
-                "score": 100 * float(np.mean([subset[metric] for subset in scores])), "metric": metric, "split": split,
-            }  # fmt: skip
+                "score": 100 * float(np.mean([subset[metric] for subset in scores])),
+                "metric": metric,
+                "split": split,
+            }
     return found
 
 
@@ -67,7 +71,8 @@ def _fetch(task: Any) -> None:
     # RuntimeError: what huggingface_hub 1.16 ends in when a name cannot be resolved (it goes on with a closed client).
     except (OSError, RuntimeError, HTTPError, DatasetsError) as error:
         raise TaskError(
-            f"cannot fetch the data of {task.metadata.name}: {str(error).splitlines()[0]}; tasks come from a hub: run this"
+            f"cannot fetch the data of {task.metadata.name}: {str(error).splitlines()[0]}; tasks come from a "
+            "hub: run this"
             " where it can be reached (HF_ENDPOINT names a mirror), or leave `tasks` out"
         ) from error
 
@@ -78,7 +83,9 @@ def _wrapped(encoder: Encoder):
     from mteb.models.abs_encoder import AbsEncoder
 
     class Wrapped(AbsEncoder):
-        mteb_model_meta = ModelMeta.create_empty({"name": f"crisis-streams/{encoder.version}", "revision": encoder.version})
+        mteb_model_meta = ModelMeta.create_empty(
+            {"name": f"crisis-streams/{encoder.version}", "revision": encoder.version}
+        )
 
         def encode(self, inputs, **_: Any) -> np.ndarray:
             return encoder.encode([text for batch in inputs for text in batch["text"]])

@@ -1,4 +1,6 @@
-"""Measures of vectors as pure functions: arrays in, figures out. What is run on which data is for `training.evaluate`."""
+"""Measures of vectors as pure functions: arrays in, figures out. What is run on which data is for
+`training.evaluate`.
+"""
 
 from training.metrics.classes import ClassSimilarity, class_similarity
 from training.metrics.hard_negatives import HardNegative, collect_entities, hard_negatives
@@ -9,6 +11,7 @@ from training.metrics.xsim import XsimResult, xsim
 
 __all__ = [
     "Anisotropy", "ClassSimilarity", "HardNegative", "Interval", "XsimResult", "anisotropy", "bootstrap",
-    "class_similarity", "collect_entities", "cosine_histogram", "hard_negatives", "mean_interval", "pairwise_cosine_distance", "spearman",
+    "class_similarity", "collect_entities", "cosine_histogram", "hard_negatives", "mean_interval",
+    "pairwise_cosine_distance", "spearman",
     "welch_p", "xsim",
 ]  # fmt: skip

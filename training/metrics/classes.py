@@ -30,7 +30,9 @@ def class_similarity(vectors: np.ndarray, labels: Sequence[str]) -> ClassSimilar
     """
     if len(vectors) != len(labels):
         raise ValueError(f"{len(vectors)} vectors, {len(labels)} labels")
-    names, index, sizes = np.unique(np.asarray(labels, dtype=object).astype(str), return_inverse=True, return_counts=True)
+    names, index, sizes = np.unique(
+        np.asarray(labels, dtype=object).astype(str), return_inverse=True, return_counts=True
+    )
     sums = np.zeros((len(names), vectors.shape[1]))
     np.add.at(sums, index, vectors.astype(np.float64))
     squares = np.einsum("kd,kd->k", sums, sums)  # |Σ rows of a class|²

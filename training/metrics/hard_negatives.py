@@ -61,7 +61,9 @@ _SAME_SORT = {word: sort for sort in (_CARDINALS, _ORDINALS, _SCALES) for word i
 
 _WORD = re.compile(r"[A-Za-z]+")
 _DIGITS = re.compile(r"\d+")
-_AUXILIARY = re.compile(r"\b(is|are|was|were|will|would|can|could|should|has|have|had|may|might|must|do|does|did)\b(?!n't)( not\b)?")
+_AUXILIARY = re.compile(
+    r"\b(is|are|was|were|will|would|can|could|should|has|have|had|may|might|must|do|does|did)\b(?!n't)( not\b)?"
+)
 _CONTRACTED = re.compile(r"\b(is|are|was|were|would|could|should|has|have|had|must|do|does|did)n't\b")
 # A name: capitalised words that do not open the sentence, with "of the" and the like between them.
 _NAME = re.compile(r"(?<![.!?:\"“] )(?<!^)(?<![\w\"“(])[A-Z][\w'’-]+(?: (?:of |the |de |and )?[A-Z][\w'’-]+)*")
@@ -70,7 +72,9 @@ _NO_NAMES = frozenset("I I'm I've I'd I'll Mr Mrs Ms Dr The A An It He She They 
 
 def collect_entities(sentences: Sequence[str]) -> list[str]:
     """Names that stand inside the sentences, in order of first use, each once."""
-    return list(dict.fromkeys(m.group() for text in sentences for m in _NAME.finditer(text) if m.group() not in _NO_NAMES))
+    return list(
+        dict.fromkeys(m.group() for text in sentences for m in _NAME.finditer(text) if m.group() not in _NO_NAMES)
+    )
 
 
 def hard_negatives(
@@ -83,8 +87,10 @@ def hard_negatives(
     names = list(entities) if entities is not None else collect_entities(sentences)
     known = frozenset(sentences)
     makers: dict[str, Callable[[str, random.Random], str | None]] = {
-        "causality": _turn, "number": _recount, "entity": lambda text, rng: _rename(text, names, rng),
-    }  # fmt: skip
+        "causality": _turn,
+        "number": _recount,
+        "entity": lambda text, rng: _rename(text, names, rng),
+    }
     made = []
     for index, text in enumerate(sentences):
         for kind, make in makers.items():

@@ -30,19 +30,23 @@ def xsim(
     kinds: Sequence[str] = (),
     neighbours: int = 4,
 ) -> XsimResult:
-    """Error of finding target[i] from source[i], both (n, d) unit rows; `negatives` (m, d) join the candidates (xSIM++).
+    """Error of finding target[i] from source[i], both (n, d) unit rows; `negatives` (m, d) join the candidates
+    (xSIM++).
 
     margin(x, y) = cos(x, y) / ((mean cos of x's neighbours + mean cos of y's neighbours) / 2). As in the reference
     implementation, the margin ranks the `neighbours` nearest candidates by cosine.
-    We differ: a candidate that scores as the partner, but for rounding, counts as an error; else an encoder that cannot see what a
-    hard negative changed would be let off. Not symmetrical.
+    We differ: a candidate that scores as the partner, but for rounding, counts as an error; else an encoder that cannot
+    see what a hard negative changed would be let off. Not symmetrical.
     """
     n = len(source)
     if source.shape != target.shape:
         raise ValueError(f"source {source.shape} and target {target.shape} must pair row by row")
     if negatives is not None and len(kinds) != len(negatives):
         raise ValueError(f"{len(negatives)} hard negatives, {len(kinds)} kinds")
-    source, target = source.astype(np.float64), target.astype(np.float64)  # equal rows must not differ by their rounding
+    source, target = (
+        source.astype(np.float64),
+        target.astype(np.float64),
+    )  # equal rows must not differ by their rounding
     candidates = target if negatives is None else np.concatenate([target, negatives])
     k = min(neighbours, n, len(candidates))
     nearest, cosines, reach = _nearest(source, candidates, k)

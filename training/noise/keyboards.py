@@ -54,9 +54,11 @@ def neighbours(layout: str) -> dict[str, str]:
     """For each letter of the layout, the letters of the keys that touch its key."""
     rows = LAYOUTS[layout]
     place = {
-        letter: (column + _STAGGER[row], row) for row, keys in enumerate(rows) for column, letter in enumerate(keys)
+        letter: (column + _STAGGER[row], row)
+        for row, keys in enumerate(rows)
+        for column, letter in enumerate(keys)
         if letter != " "
-    }  # fmt: skip
+    }
     beside = {
         a: "".join(b for b, (x, y) in place.items() if b != a and (x - ax) ** 2 + (y - ay) ** 2 <= _REACH**2)
         for a, (ax, ay) in place.items()

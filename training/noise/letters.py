@@ -22,8 +22,28 @@ _WORD = re.compile(r"[^\W\d_]+")
 _VOWELS = frozenset("aeiouyàáâãäåæèéêëìíîïòóôõöøùúûüýœăđơưıạảấầẩẫậắằẳẵặẹẻẽếềểễệỉịọỏốồổỗộớờởỡợụủứừửữựỳỵỷỹ")
 # What people type for a letter that loses no mark on decomposition.
 _PLAIN = str.maketrans(
-    {"đ": "d", "Đ": "D", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "ı": "i", "ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe",
-     "ё": "е", "Ё": "Е", "أ": "ا", "إ": "ا", "آ": "ا", "ة": "ه", "ى": "ي", "ؤ": "و", "ئ": "ي"}  # fmt: skip
+    {
+        "đ": "d",
+        "Đ": "D",
+        "ł": "l",
+        "Ł": "L",
+        "ø": "o",
+        "Ø": "O",
+        "ı": "i",
+        "ß": "ss",
+        "æ": "ae",
+        "Æ": "Ae",
+        "œ": "oe",
+        "ё": "е",
+        "Ё": "Е",
+        "أ": "ا",
+        "إ": "ا",
+        "آ": "ا",
+        "ة": "ه",
+        "ى": "ي",
+        "ؤ": "و",
+        "ئ": "ي",
+    }
 )
 _ARABIC_MARKS = re.compile("[\u064b-\u0652\u0670]")
 
@@ -123,9 +143,7 @@ def vowl(text: str, rng: Random, p: float) -> str:
     return _words(text, rng, p, shorter, lambda word: len(word) > 3 and shorter(word) != word)
 
 
-def _words(
-    text: str, rng: Random, p: float, change: Callable[[str], str], eligible: Callable[[str], bool]
-) -> str:
+def _words(text: str, rng: Random, p: float, change: Callable[[str], str], eligible: Callable[[str], bool]) -> str:
     if p <= 0:
         return text
     return _WORD.sub(lambda m: change(m.group()) if eligible(m.group()) and rng.random() < p else m.group(), text)

@@ -3,9 +3,10 @@
     python -m training.noise.measure bundled                  # or a bundle, or a transformers directory
     python -m training.noise.measure DIR kinds=mix_all,fing seeds=3 out=training/results/noise-x.json
 
-Source: Nishimwe, Sagot, Bawden 2024, sections 4 and 6 (tables 4 and 5): average pairwise cosine distance, xSIM and xSIM++
-from noised to standard text, for each transformation, averaged over generation seeds. xSIM++'s hard negatives are rebuilt
-by rule (`training.metrics.hard_negatives`), so its values compare encoders measured here, not with the paper's.
+Source: Nishimwe, Sagot, Bawden 2024, sections 4 and 6 (tables 4 and 5): average pairwise cosine distance, xSIM and
+xSIM++ from noised to standard text, for each transformation, averaged over generation seeds. xSIM++'s hard negatives
+are rebuilt by rule (`training.metrics.hard_negatives`), so its values compare encoders measured here, not with the
+paper's.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import numpy as np
 from msgspec import Struct
 from rich.progress import track
 
-from models.encoder import Encoder, load_encoder
+from models.encoders.load import load_encoder
+from models.encoders.protocol import Encoder
 from training.data import data_dir, read_lines, read_rows
 from training.evaluate.matching import matching_accuracy
 from training.evaluate.material import standard_english
@@ -43,8 +45,11 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     out: str = ""  # a JSON of the figures
 
 
-PRESETS = {"smoke": Config(kinds=("mix_all", "leet"), seeds=2, sentences=100, per_kind=3, pairs=50), "laptop": Config(seeds=3),
-           "paper": Config()}  # fmt: skip
+PRESETS = {
+    "smoke": Config(kinds=("mix_all", "leet"), seeds=2, sentences=100, per_kind=3, pairs=50),
+    "laptop": Config(seeds=3),
+    "paper": Config(),
+}
 
 
 def noise_figures(encoder: Encoder, sentences: list[str], config: Config) -> dict[str, dict[str, list[float]]]:
@@ -135,8 +140,10 @@ def main(config: Config) -> dict:
     for ref in filter(None, (config.encoder, config.beside)):
         encoder = load_encoder(None if ref == "bundled" else ref)
         metrics[encoder.version] = {
-            "encoder": Path(ref).name, "noise": noise_figures(encoder, sentences, config), "normalisation": normalisation_figures(encoder, pairs),
-        }  # fmt: skip
+            "encoder": Path(ref).name,
+            "noise": noise_figures(encoder, sentences, config),
+            "normalisation": normalisation_figures(encoder, pairs),
+        }
     print(show(metrics))
     if config.out:
         write_result(Path(config.out), config, hash_rows([sentences, pairs]), config.seed, metrics)
@@ -146,7 +153,10 @@ def main(config: Config) -> dict:
 def show(metrics: dict) -> str:
     """Two tables: by transformation, by set. With two encoders also p of their xSIM++ being the same (Welch)."""
     versions = list(metrics)
-    lines = [f"{'noise':10}" + "".join(f"{v:>32}" for v in versions), f"{'':10}" + f"{'cos dist':>12}{'xSIM':>8}{'xSIM++':>12}" * len(versions)]
+    lines = [
+        f"{'noise':10}" + "".join(f"{v:>32}" for v in versions),
+        f"{'':10}" + f"{'cos dist':>12}{'xSIM':>8}{'xSIM++':>12}" * len(versions),
+    ]
     for kind in metrics[versions[0]]["noise"]:
         cells, runs = f"{kind:10}", []
         for version in versions:

@@ -105,7 +105,12 @@ def kinds_of(lang: str) -> tuple[str, ...]:
 
 
 def transform(
-    kind: str, text: str, rng: Random, p: float | None = None, lang: str = "en", lists: Mapping[str, WordList] | None = None
+    kind: str,
+    text: str,
+    rng: Random,
+    p: float | None = None,
+    lang: str = "en",
+    lists: Mapping[str, WordList] | None = None,
 ) -> str:
     """One transformation (or "mix_all", where p is p_all) with chance p per site; None is the paper's default.
 

@@ -51,7 +51,9 @@ _HINDI_VOWELS = {
 _HINDI_SIGNS = {
     "ा": "a|aa", "ि": "i", "ी": "i|ee", "ु": "u", "ू": "u|oo", "ृ": "ri", "े": "e", "ै": "ai|e", "ो": "o", "ौ": "au|o", "ॉ": "o",
 }  # fmt: skip
-_HINDI_MARKS = {"ं": "n", "ँ": "n|", "ः": "h|", "।": ".", "॥": ".", "ॐ": "om"} | {chr(0x966 + d): str(d) for d in range(10)}
+_HINDI_MARKS = {"ं": "n", "ँ": "n|", "ः": "h|", "।": ".", "॥": ".", "ॐ": "om"} | {
+    chr(0x966 + d): str(d) for d in range(10)
+}
 _VIRAMA, _NUKTA = "\u094d", "\u093c"
 
 _SCRIPT = {

@@ -1,0 +1,163 @@
+"""Teach a sentence encoder what a need is: posts of one class come together, the opposite and the near miss move away.
+
+    python -m training.adapt laptop model=DIR out=DIR       # a BERT with mean pooling, as training.shorten writes it
+
+Only the upper layers learn. Four losses add up over each batch of posts and of query sentences, those of the same and
+of the opposite class among them:
+
+- cross-entropy of a linear head over all classes (queries and kinds of post that are none), labels smoothed;
+- supervised contrast (Khosla et al. 2020, https://arxiv.org/abs/2004.11362, eq. 2) over the whole batch;
+- hold: 1 − cosine to the vector the model gave before, so that relatedness and other languages stay what they were;
+- the same of translation pairs' texts, in the evened-out space.
+
+What is written reads texts into a space evened out half-way (Su et al. 2021) on the query sentences. The head that
+serves is fitted afterwards by `training.head`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from msgspec import Struct
+
+from models.errors import ConfigError
+from models.queries import load_queries
+from models.text import Cleaning, clean
+from training import shorten
+from training.data import data_dir, in_train_half, read_messages
+from training.head import Config as HeadConfig
+from training.head import Taught, fit_classes, material
+from training.jobs import run
+from training.loop import Pace, fit, run_key
+from training.losses import supervised_contrast
+from training.posts import classes, read_posts, written_posts
+from training.tables import hash_rows
+from training.tower import Evening, Tower, even_out
+from training.tower_files import write_tower
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """Knobs of the adaptation."""
+
+    model: str = ""  # directory of the encoder to adapt
+    out: str = ""  # directory to write
+    frozen: int = 5  # lower layers that stay as they are
+    epochs: float = 3.0  # over the posts
+    batch: int = 48  # posts
+    sentences: int = 24  # query sentences and background beside them
+    others: int = 16  # texts of translation pairs, held where they are
+    rate: float = 1e-4  # of the layers
+    head_rate: float = 12.0  # times that, of the head
+    contrast: float = 0.3
+    temperature: float = 0.1
+    hold: float = 8.0
+    hold_others: float = 1.0
+    smoothing: float = 0.05
+    evened: float = 0.5  # 0 = the space as it is, 1 = all axes of equal variance
+    written: int = 0  # of the posts at most; 0 = all
+    data: bool = True  # also learn from the research data under CRISIS_DATA; false = packs and written posts alone
+    seed: int = 0
+
+
+PRESETS = {
+    "laptop": Config(),
+    "smoke": Config(frozen=0, epochs=1, batch=16, sentences=8, others=4, written=400, data=False),
+}
+
+
+def main(config: Config) -> Path:
+    if not config.model or not config.out:
+        raise ConfigError("set model=DIR and out=DIR")
+    torch.manual_seed(config.seed)
+    taught, names, standing = _material(config)
+    held, _ = shorten.material(
+        shorten.Config(data=config.data, written=config.written, pairs=10_000, seed=config.seed + 1)
+    )
+    place = {name: i for i, name in enumerate(names)}
+    labels, weights = np.array([place[label] for label in taught.labels]), torch.tensor(taught.weights)
+    tower = Tower(config.model, config.frozen)
+    ids, held_ids = tower.ids(taught.texts), tower.ids(held)
+    before, held_before = tower.read(ids), tower.read(held_ids)
+    mean, turn = even_out(before[torch.from_numpy(standing)].numpy(), config.evened)
+    evening = Evening(mean, turn)
+    weight, bias = fit_classes(HeadConfig(), evening(before).numpy(), taught, names)
+    head = torch.nn.Linear(weight.shape[1], len(names))
+    head.load_state_dict({"weight": torch.tensor(weight).float(), "bias": torch.tensor(bias).float()})
+    posts, partners = np.flatnonzero(~standing), _Partners(labels, names, standing)
+    batches = max(1, len(posts) // config.batch)
+
+    def losses(step: int) -> Iterator[torch.Tensor]:
+        epoch, place_in_it = divmod(step, batches)
+        turn_of = np.random.default_rng([config.seed, 0, epoch]).permutation(posts)
+        chosen = turn_of[place_in_it * config.batch : (place_in_it + 1) * config.batch]
+        rng = np.random.default_rng([config.seed, 1, step])
+        rows = np.concatenate([chosen, partners.of(chosen, config.sentences, rng)])
+        vectors, wanted = tower.vectors([ids[i] for i in rows]), torch.from_numpy(labels[rows])
+        space = evening(vectors)
+        named = F.cross_entropy(head(space), wanted, label_smoothing=config.smoothing, reduction="none")
+        apart = supervised_contrast(space, wanted, config.temperature)
+        moved = (1 - (vectors * before[torch.from_numpy(rows)]).sum(1)).mean()
+        yield (named * weights[rows]).mean() + config.contrast * apart + config.hold * moved
+        others = rng.choice(len(held), config.others, replace=False)
+        now = evening(tower.vectors([held_ids[i] for i in others]))
+        yield config.hold_others * (1 - (now * evening(held_before[torch.from_numpy(others)])).sum(1)).mean()
+
+    steps = max(1, round(config.epochs * batches))
+    pace = Pace(steps, config.rate, max(1, steps // 10), config.seed, 200, clip=1.0)
+    learning = torch.nn.ModuleDict({"layers": tower.learning, "head": head})
+    key = run_key(config, hash_rows(zip(taught.texts, taught.labels, taught.weights, strict=True)))
+    trace = fit(
+        learning, losses, pace, Path(config.out) / "run", key, title="adapting", rates={"head.": config.head_rate}
+    )
+    print(f"{len(taught.texts):,} texts, {trace.step:,} steps")
+    return write_tower(tower, Path(config.out) / "model", mean, turn)
+
+
+def _material(config: Config) -> tuple[Taught, list[str], np.ndarray]:
+    """What is learnt from, the classes, and which rows are standing texts: query sentences and background."""
+    posts = written_posts() + (read_posts(data_dir()) if config.data else [])
+    messages = [m for m in read_messages(data_dir()) if in_train_half(str(m["id"]))] if config.data else []
+    posts = posts[:: max(1, len(posts) // config.written)] if config.written else posts
+    queries = load_queries()
+    taught = material(HeadConfig(seed=config.seed), posts, messages)
+    sentences = {text for query in queries for _, text in query.texts()}
+    standing = np.array(
+        [text in sentences or label == "ordinary" for text, label in zip(taught.texts, taught.labels, strict=True)]
+    )
+    cleaned = [clean(text, Cleaning()) for text in taught.texts]
+    return Taught(cleaned, taught.labels, taught.weights), classes(posts, [query.id for query in queries]), standing
+
+
+class _Partners:
+    """Draws, for the posts of a batch, query sentences of their classes and of the opposite ones, and background."""
+
+    def __init__(self, labels: np.ndarray, names: list[str], standing: np.ndarray) -> None:
+        self._labels = labels
+        rows = np.flatnonzero(standing)
+        self._of = {label: rows[labels[rows] == label] for label in set(labels[rows].tolist())}
+        place = {name: i for i, name in enumerate(names)}
+        turned = {"need": "offer", "offer": "need"}
+        self._opposite = {
+            i: place.get(f"{turned[kind]}.{rest}")
+            for name, i in place.items()
+            for kind, _, rest in [name.partition(".")]
+            if kind in turned
+        }
+        self._background = self._of[place["ordinary"]]
+
+    def of(self, chosen: np.ndarray, count: int, drawn: np.random.Generator) -> np.ndarray:
+        own = [label for label in self._labels[chosen].tolist() if label in self._opposite]
+        wanted = own + [self._opposite[label] for label in own]
+        wanted = [label for label in wanted if label in self._of][: count - count // 6]
+        others = [label for label in self._of if label in self._opposite]
+        wanted += drawn.choice(others, count - count // 6 - len(wanted)).tolist()
+        rows = [drawn.choice(self._of[label]) for label in wanted]
+        return np.array([*rows, *drawn.choice(self._background, count - len(rows))])
+
+
+if __name__ == "__main__":
+    run(main, PRESETS)

@@ -1,0 +1,293 @@
+"""The figures of alerts, set by set: a matcher reads the posts, `training.metrics.alerting` counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from models.encoders.protocol import Encoder
+from models.matching import Matcher
+from training.evaluate.alert_material import ACTIONABLE, HIGH, Timed, information_type
+from training.labels import Labelled, Messages, Ordinary
+from training.metrics import alerting, bootstrap
+from training.metrics.alerting import NONE, Told
+from training.posts import LabelledPost
+
+GOOD_SIX = ("water", "food", "shelter", "clothing_blankets", "medical_help", "medicine")  # annotators agree there
+BUDGETS = (5, 20, 60)  # alerts an hour
+ALPHAS = (0.33, 0.5, 0.66)
+ENOUGH = 200  # labels of a language before its calibration error is told
+TARGET = 0.8  # precision asked for by a person
+
+
+class Figure(Struct, frozen=True, omit_defaults=True):
+    """One line of the table. n: posts it is a share or a ranking of; low, high: 95 %, by drawing posts again."""
+
+    name: str
+    value: float | None  # None: nothing to measure it on
+    n: int
+    low: float | None = None
+    high: float | None = None
+
+
+class Read(Struct, frozen=True):
+    """What the matcher made of texts, a row a text."""
+
+    scores: np.ndarray  # (n, q)
+    alert: list[str]  # query id of the alert, "" = none
+    also: list[tuple[str, ...]]  # its other readings that are alerts
+    shown: list[tuple[str, ...]]  # every reading, suggestions too
+    first: list[str]  # query of the highest score
+    likeliest: list[str]  # query of the most probable reading, "" = none has a probability
+    probability: np.ndarray  # (n,), of it; nan where there is none
+    urgent: np.ndarray | None  # (n,), where the encoder has a learnt head
+
+
+class Reader:
+    """Reads posts as a worker at its default settings does."""
+
+    def __init__(self, matcher: Matcher, encoder: Encoder) -> None:
+        self.matcher, self.encoder = matcher, encoder
+        self.ids = [query.id for query in matcher.queries]
+        self.needs = np.array([query.kind == "need" for query in matcher.queries])
+
+    def read(self, texts: Sequence[str]) -> Read:
+        vectors = self.encoder.encode(texts)
+        matcher, scores = self.matcher, self.matcher.scores(vectors)
+        readings: list[list] = [[] for _ in texts]
+        for match in matcher.match([str(i) for i in range(len(texts))], vectors, matcher.encoder_version):
+            readings[int(match.post_id)].append(match)
+        alerted = [found if found and found[0].level == "alert" else [] for found in readings]
+        first = [self.ids[i] for i in scores.argmax(axis=1)] if len(texts) else []
+        if matcher.head:
+            likeliest, probability = first, scores.max(axis=1, initial=0.0).astype(float)
+        else:
+            likeliest = [found[0].query_id if found else "" for found in readings]
+            probability = np.array([found[0].probability if found else np.nan for found in readings], float)
+        return Read(
+            scores,
+            [found[0].query_id if found else "" for found in alerted],
+            [tuple(m.query_id for m in found[1:] if m.level == "alert") for found in alerted],
+            [tuple(m.query_id for m in found) for found in readings],
+            first,
+            likeliest,
+            probability,
+            matcher.head.urgent(vectors) if matcher.head else None,
+        )
+
+    def column(self, scores: np.ndarray, query_id: str) -> np.ndarray:
+        return scores[:, self.ids.index(query_id)]
+
+
+class Judged(Struct, frozen=True):
+    """Labelled posts with what was made of them."""
+
+    posts: list[LabelledPost]
+    told: list[Told]
+    best: np.ndarray  # (n,): highest score of any query
+    right: np.ndarray  # (n,) bool: the most probable reading is right
+    probability: np.ndarray  # (n,), of it; nan where there is none
+    shown: np.ndarray  # (n,) bool: as an alert or a suggestion
+
+    def part(self, wanted: Callable[[LabelledPost], bool]) -> Judged:
+        """Those of some posts."""
+        at = [i for i, post in enumerate(self.posts) if wanted(post)]
+        columns = (column[at] for column in (self.best, self.right, self.probability, self.shown))
+        return Judged([self.posts[i] for i in at], [self.told[i] for i in at], *columns)
+
+    @property
+    def weights(self) -> np.ndarray:
+        return np.array([post.weight for post in self.posts])
+
+
+class Drawing(Struct, frozen=True):
+    """Figures with their intervals."""
+
+    seed: int
+    repeats: int  # 0 = no intervals
+
+    def share(self, name: str, hits: np.ndarray, of: np.ndarray, weights: np.ndarray) -> Figure:
+        """See `alerting.share`."""
+        return self.of(name, lambda at: alerting.share(hits[at], of[at], weights[at]), len(hits), int(of.sum()))
+
+    def precision(self, name: str, scores: np.ndarray, right: np.ndarray, weights: np.ndarray, n: int) -> Figure:
+        """See `alerting.ranked_precision`."""
+        return self.of(name, lambda at: alerting.ranked_precision(scores[at], right[at], weights[at]), len(scores), n)
+
+    def of(self, name: str, statistic: Callable[[np.ndarray], float], rows: int, n: int) -> Figure:
+        """Any statistic of row numbers."""
+        value = statistic(np.arange(rows)) if rows else float("nan")
+        if np.isnan(value) or not self.repeats:
+            return _figure(name, value, n)
+        low, high = bootstrap(statistic, rows, self.seed, self.repeats)
+        return Figure(name, float(value), n, low, high)
+
+
+def judge(reader: Reader, posts: Sequence[LabelledPost]) -> Judged:
+    """The posts as they are read."""
+    read = reader.read([post.text for post in posts])
+    told = [
+        Told(p.gold, p.second or "", p.urgency == "urgent", p.weight, read.alert[i], read.also[i], read.first[i])
+        for i, p in enumerate(posts)
+    ]
+    right = np.array([query in t.labels for query, t in zip(read.likeliest, told, strict=True)], bool)
+    shown = np.array([bool(found) for found in read.shown], bool)
+    return Judged(list(posts), told, read.scores.max(axis=1, initial=-1.0), right, read.probability, shown)
+
+
+def labelled_figures(judged: Judged, draw: Drawing) -> list[Figure]:
+    """Alerts at default, the first reading, and how posts rank. See `alerting.alert_counts`."""
+    weights, n = judged.weights, len(judged.posts)
+    found = [draw.share(name, hits, of, weights) for name, (hits, of) in alerting.alert_counts(judged.told).items()]
+    wanted = np.array([told.gold != NONE for told in judged.told], bool)
+    if wanted.any() and not wanted.all():
+        found.append(draw.precision("ap_against_none", judged.best, wanted, weights, n))
+        found.append(_figure("base_against_none", float(np.average(wanted, weights=weights)), n))
+    return found
+
+
+def calibration_figures(judged: Judged) -> tuple[list[Figure], dict]:
+    """How far probabilities hold, over all posts that have one and by language; and the reliability tables.
+
+    A post counts by its most probable reading, whether shown or not; without a learnt head only readings that are shown
+    have a probability. Most posts of a stream are easy, so the error of those that are shown is told apart.
+    """
+    known = ~np.isnan(judged.probability)
+    langs = np.array([post.lang for post in judged.posts])
+    groups = {"": known, "_of_shown": known & judged.shown}
+    for lang in sorted(set(langs.tolist())):
+        if (known & (langs == lang)).sum() >= ENOUGH:
+            groups[f" {lang}"] = known & (langs == lang)
+    found, tables = [], {}
+    for name, own in groups.items():
+        rows = alerting.reliability(judged.probability[own], judged.right[own], judged.weights[own])
+        found.append(_figure(f"calibration_error{name}", alerting.calibration_error(rows), int(own.sum())))
+        tables[f"reliability{name}"] = [_row(row) for row in rows]
+    p, right, weights = judged.probability[known], judged.right[known], judged.weights[known]
+    over = p >= alerting.aimed_at(p, TARGET, weights)
+    found.append(_figure("precision_where_80_is_asked", alerting.share(right, over, weights), int(over.sum())))
+    return found, tables
+
+
+def disaster_figures(reader: Reader, messages: Messages, sample: np.ndarray, draw: Drawing) -> list[Figure]:
+    """Alerts on water, food and shelter under any reading, and average precision. A message that asks is right."""
+    texts, asks = [messages.texts[i] for i in sample], messages.asks[sample]
+    read, one = reader.read(texts), np.ones(len(sample))
+    found, rankings = [], []
+    for category in GOOD_SIX:
+        query = f"need.{category}"
+        right, score = messages.labels[query][sample] & asks, reader.column(read.scores, query)
+        rankings.append((score, right))
+        if category in GOOD_SIX[:3]:
+            alerts = zip(read.alert, read.also, strict=True)
+            alerted = np.array([query in (first, *also) for first, also in alerts], bool)
+            found.append(draw.share(f"{category}_precision", right, alerted, one))
+            found.append(draw.share(f"{category}_recall", alerted, right, one))
+        found.append(_figure(f"{category}_ap", alerting.ranked_precision(score, right), int(right.sum())))
+
+    def mean(at: np.ndarray) -> float:
+        return float(np.mean([alerting.ranked_precision(score[at], right[at]) for score, right in rankings]))
+
+    return [*found, draw.of("mean_ap_good_six", mean, len(texts), len(texts))]
+
+
+def humaid_figures(reader: Reader, labelled: Labelled, sample: np.ndarray, draw: Drawing) -> list[Figure]:
+    """Average precision of requests by the best need, of efforts by the best offer and by the best of all."""
+    read, one = reader.read([labelled.texts[i] for i in sample]), np.ones(len(sample))
+    need, offer = read.scores[:, reader.needs].max(1), read.scores[:, ~reader.needs].max(1)
+    requests, effort = labelled.need[sample], labelled.offer[sample]
+    return [
+        draw.precision("ap_requests", need, requests, one, int(requests.sum())),
+        draw.precision("ap_effort", offer, effort, one, int(effort.sum())),
+        draw.precision("ap_effort_any_reading", np.maximum(need, offer), effort, one, int(effort.sum())),
+    ]
+
+
+def trecis_figures(reader: Reader, posts: Sequence[Timed], draw: Drawing) -> tuple[list[Figure], dict]:
+    """Ranking of priorities by best need and by urgency, and Alerting Worth of the alerts, mean over events."""
+    read = reader.read([post.text for post in posts])
+    gains = np.array([post.gain for post in posts])
+    high = gains >= HIGH
+    over = read.scores - np.array(
+        [t.alert for t in reader.matcher.thresholds]
+    )  # without a head, queries differ in scale
+    rankings = {"best_need": over[:, reader.needs].max(1)}
+    if read.urgent is not None:
+        rankings["urgency"] = read.urgent
+    found = []
+    for name, score in rankings.items():
+        found.append(draw.precision(f"ap_high_by_{name}", score, high, np.ones(len(posts)), int(high.sum())))
+        found.append(_figure(f"ndcg100_by_{name}", alerting.ndcg(score, gains), len(posts)))
+    found.append(_figure("base_high", float(high.mean()), len(posts)))
+    alerts = {"alerts": np.array([bool(query) for query in read.alert], bool)}
+    if read.urgent is not None:
+        alerts["urgent"] = read.urgent >= 0.5
+    told = [{information_type(query) for query in shown} for shown in read.shown]
+    overlap = np.array([alerting.type_overlap(t, set(p.types), ACTIONABLE) for t, p in zip(told, posts, strict=True)])
+    events = np.array([post.event for post in posts])
+    details = {}
+    for name, alerted in alerts.items():
+        by_event = {
+            str(event): alerting.alerting_worth(alerted[own], high[own], overlap[own])
+            for event in np.unique(events)
+            for own in (events == event,)
+        }
+        worth = alerting.mean_worth(by_event)
+        found += [
+            _figure(f"worth_high_by_{name}", worth.high, int(high.sum())),
+            _figure(f"worth_all_by_{name}", worth.all, len(posts)),
+            _figure(f"share_alerted_by_{name}", float(alerted.mean()), len(posts)),
+        ]
+        details[f"worth_by_{name}"] = {event: _row(w) for event, w in by_event.items()}
+    nothing = {
+        event: alerting.alerting_worth(np.zeros(int(own.sum()), bool), high[own], np.zeros(int(own.sum())))
+        for event in np.unique(events)
+        for own in (events == event,)
+    }
+    return [*found, _figure("worth_all_of_no_alert_at_all", alerting.mean_worth(nothing).all, len(posts))], details
+
+
+def budget_figures(reader: Reader, posts: Sequence[Timed]) -> list[Figure]:
+    """Gain − pain an hour, at so many alerts an hour at most."""
+    read = reader.read([post.text for post in posts])
+    at_s, gain = np.array([post.at_s for post in posts]), np.array([post.gain for post in posts])
+    alerted = np.array([bool(query) for query in read.alert], bool)
+    found = [
+        _figure("alerts_with_gain", alerting.share(gain > 0, alerted, np.ones(len(posts))), int(alerted.sum())),
+        _figure("gain_found", alerting.share(alerted, gain > 0, np.ones(len(posts))), int((gain > 0).sum())),
+    ]
+    for budget in BUDGETS:
+        pushed = alerting.push(at_s, alerted, gain, budget)
+        for alpha in ALPHAS:
+            name = f"gain_minus_pain_{budget}_an_hour" + ("" if alpha == 0.5 else f"_alpha_{alpha}")
+            found.append(_figure(name, alerting.gain_minus_pain(pushed, alpha), pushed.hours))
+    return found
+
+
+def ordinary_figures(reader: Reader, posts: Ordinary) -> tuple[list[Figure], dict]:
+    """Share of ordinary posts with an alert under any query: sentences and news by language, chatter by set."""
+    read = reader.read(posts.texts)
+    alerted = np.array([bool(query) for query in read.alert], bool)
+    by_group = {
+        str(group): {"share": float(alerted[own].mean()), "n": int(own.sum())}
+        for group in np.unique(posts.groups)
+        for own in (posts.groups == group,)
+    }
+    chatter = np.char.startswith(posts.groups.astype(str), "chatter")
+    found = [_figure("ordinary_alerted", float(alerted.mean()) if len(alerted) else None, len(alerted))]
+    for name, own in (("sentences_and_news_alerted", ~chatter), ("chatter_alerted", chatter)):
+        found.append(_figure(name, float(alerted[own].mean()) if own.any() else None, int(own.sum())))
+    worst = max((g["share"] for g in by_group.values() if g["n"] >= 30), default=None)
+    return [*found, _figure("worst_group_alerted", worst, len(by_group))], {"by_group": by_group}
+
+
+def _figure(name: str, value: float | None, n: int) -> Figure:
+    return Figure(name, None if value is None or np.isnan(value) else float(value), n)
+
+
+def _row(row: Struct) -> dict:
+    """A struct as JSON takes it, null for nan."""
+    values = {name: getattr(row, name) for name in row.__struct_fields__}
+    return {k: None if isinstance(v, float) and np.isnan(v) else v for k, v in values.items()}

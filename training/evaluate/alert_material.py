@@ -1,0 +1,98 @@
+"""What alerts are measured on beside posts of our own: the demo, and two real streams with their times."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import datetime
+from pathlib import Path
+
+from msgspec import Struct
+
+from training.data import read_lines
+from training.posts import HERE, LabelledPost
+
+DEMO = Path(__file__).resolve().parents[2] / "streams" / "data" / "demo.jsonl"
+# TREC-IS: priorities as gains, which one is high, and the information types its track calls actionable
+PRIORITY = {"Low": 0.0, "Medium": 1.0, "High": 2.0, "Critical": 3.0}
+HIGH = 2.0
+ACTIONABLE = {"GoodsServices", "SearchAndRescue", "MovePeople", "EmergingThreats", "NewSubEvent", "ServiceAvailable"}
+# which of its types a reading tells; the other needs are goods or services, the other offers services
+TYPES = {
+    "need.search_rescue": "SearchAndRescue", "need.evacuation_transport": "MovePeople",
+    "need.money": "Donations", "offer.money": "Donations",
+    "need.volunteers_labour": "Volunteer", "offer.volunteers_labour": "Volunteer",
+    "need.missing_people": "InformationWanted",
+}  # fmt: skip
+
+
+class Timed(Struct, frozen=True):
+    """A post of a real stream with its time. `gain`: what seeing it is worth, 0 = nothing."""
+
+    text: str
+    event: str
+    at_s: float  # epoch seconds, UTC
+    gain: float
+    types: tuple[str, ...] = ()
+
+
+def information_type(query_id: str) -> str:
+    """The TREC-IS type an alert under this query tells."""
+    return TYPES.get(query_id, "GoodsServices" if query_id.startswith("need.") else "ServiceAvailable")
+
+
+def demo_posts(path: Path = DEMO) -> list[LabelledPost]:
+    """The demo stream's labelled posts, reposts and exact repeats left out as the pipeline folds them."""
+    posts: dict[str, LabelledPost] = {}
+    for line in path.read_text("utf-8", errors="replace").splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue  # hostile lines are part of the demo
+        if not isinstance(row, dict) or not row.get("gold") or not isinstance(row.get("text"), str):
+            continue
+        if not row.get("repost_of"):
+            gold = row["gold"] if "." in row["gold"] else "none"
+            near = row["gold"] if gold == "none" else None
+            post = LabelledPost(row["text"], row["gold_lang"], "demo", gold, None, near, None, "demo", "stream")
+            posts.setdefault(row["text"], post)
+    return list(posts.values())
+
+
+def trecis_posts(root: Path) -> list[Timed]:
+    """The labelled part of the TREC-IS streams in order of time; `gain` is the priority's."""
+    rows = [json.loads(line) for line in read_lines(root / "trecis-stream" / "stream.jsonl.gz")]
+    posts = [
+        Timed(
+            row["text"],
+            row["event"],
+            _epoch(row["created_at"]),
+            PRIORITY.get(row["labels"].get("priority", ""), 0.0),
+            tuple(row["labels"].get("categories", ())),
+        )
+        for row in rows
+        if row.get("labels")
+    ]
+    return sorted(posts, key=lambda post: post.at_s)
+
+
+def donation_stream(root: Path) -> list[Timed]:
+    """CrisisLexT26 in order of time: the events no job learns from, posts that people judged, exact repeats left out.
+
+    `gain` is 1 for "Donations and volunteering", the one type of the set that a need or an offer falls under.
+    """
+    with open(HERE / "read.tsv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    events = {row["event"] for row in rows if row["set"] == "crisislex-t26" and row["use"] == "gold"}
+    posts = []
+    for line in read_lines(root / "stream-crisis-t26" / "stream.jsonl.gz"):
+        row = json.loads(line)
+        judged = not row["related"] or row["type"] not in ("Not labeled", "Not applicable")
+        if row["event"] in events and judged and not row.get("dup_of"):
+            gain = float(row["type"] == "Donations and volunteering")
+            posts.append(Timed(row["text"], row["event"], _epoch(row["created_at"]), gain))
+    return sorted(posts, key=lambda post: post.at_s)
+
+
+def _epoch(rfc3339: str) -> float:
+    return datetime.fromisoformat(rfc3339.replace("Z", "+00:00")).timestamp()

@@ -1,0 +1,302 @@
+"""How good the alerts are: one table, from the matcher at its default settings to what a responder is shown.
+
+    python -m training.evaluate alerts                                # every set (CRISIS_DATA), the bundled encoder
+    python -m training.evaluate alerts encoder=DIR sample=2000        # another bundle, at most 2,000 posts of a set
+    python -m training.evaluate alerts smoke                          # the posts that come with the project, a few each
+
+Sets: `written` and `read`, posts of our own that nothing learns from (training/posts); `demo`; `calibration`, written
+streams and read posts together, by language; `disaster`, the held-out half of disaster-messages-multilingual as sent,
+where a message that asks is right; `humaid`, its test split; `trecis`, its labelled part; `t26`, the events of
+CrisisLexT26 nothing learns from, in time order; `ordinary`, everyday sentences, news and chatter in which nothing
+should be found (some of them also set thresholds; see training.labels).
+
+A post has one alert, for its first reading; a reading is right if it is the post's `gold` or `second`. Posts that were
+read weigh as many posts as they stand for; HumAID and CrisisNLP, which teach nothing, are also told apart.
+Texts are encoded once and kept in CRISIS_CACHE by encoder version, so a second run takes seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from rich.console import Console
+from rich.table import Table
+
+from models.encoders.ready import load, ready
+from models.errors import ConfigError
+from models.queries import load_queries
+from training.data import data_dir
+from training.evaluate import alert_figures as figures
+from training.evaluate import alert_material as material
+from training.evaluate.alert_figures import Figure, Reader
+from training.jobs import cache_dir, code_version, write_result
+from training.kept_vectors import KeptVectors
+from training.labels import disaster_messages, ordinary, test_sets
+from training.posts import LabelledPost, read_posts, written_posts
+from training.tables import hash_rows
+
+SETS = ("written", "read", "calibration", "demo", "disaster", "humaid", "trecis", "t26", "ordinary")
+RESULT = Path("training/results/alerts.json")
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """Knobs of the alert benchmark."""
+
+    encoder: str = "bundled"  # or flood, the bundled static one, or a bundle's directory
+    sets: tuple[str, ...] = SETS  # any of these, by comma
+    sample: int = 0  # posts of each set at most, drawn by chance; 0 = all
+    per_language: int = 60  # ordinary sentences of each language (a third as many lines of news)
+    per_chatter: int = 1_000  # ordinary posts of each set of chatter
+    repeats: int = 200  # drawings of each interval; 0 = no intervals
+    seed: int = 1
+    out: str = ""  # the JSON; default training/results/alerts.json (whole run, bundled encoder), else in CRISIS_CACHE
+
+
+PRESETS = {"laptop": Config(), "smoke": Config(sets=("written", "demo"), sample=60, repeats=20)}
+
+# What is asked for, by part of the table and figure: (least, most)
+ASKED: dict[tuple[str, str], tuple[float, float]] = {
+    ("demo", "offer_alerts_that_are_needs"): (0.0, 0.04),
+    ("demo", "need_alerts_that_are_offers"): (0.0, 0.04),
+    ("demo", "rescue"): (22 / 27, 1.0),
+    ("disaster", "water_precision"): (0.80, 1.0),
+    ("disaster", "water_recall"): (0.62, 1.0),
+    ("disaster", "food_precision"): (0.85, 1.0),
+    ("disaster", "food_recall"): (0.60, 1.0),
+    ("disaster", "shelter_precision"): (0.68, 1.0),
+    ("disaster", "shelter_recall"): (0.52, 1.0),
+    ("disaster", "mean_ap_good_six"): (0.56, 1.0),
+    ("humaid", "ap_requests"): (0.16, 1.0),
+    ("humaid", "ap_effort"): (0.72, 1.0),
+    ("trecis", "ap_high_by_urgency"): (0.22, 1.0),
+    ("trecis", "ndcg100_by_urgency"): (0.40, 1.0),
+    ("trecis", "worth_high_by_alerts"): (0.0, 1.0),
+    ("trecis", "worth_all_by_alerts"): (0.0, 1.0),
+    **{("t26", f"gain_minus_pain_{budget}_an_hour"): (0.0, 1e9) for budget in figures.BUDGETS},
+    ("ordinary", "ordinary_alerted"): (0.0, 0.003),
+    ("written", "own_query"): (0.60, 1.0),
+    ("written", "rescue"): (0.75, 1.0),
+    ("written: near misses", "others_alerted"): (0.0, 0.05),
+    ("written", "offer_alerts_that_are_needs"): (0.0, 0.03),
+    ("written", "right_query_first"): (0.80, 1.0),
+    ("written", "ap_against_none"): (0.97, 1.0),
+    ("read", "alerts_right"): (0.60, 1.0),
+    ("read", "own_query"): (0.40, 1.0),
+    ("read", "urgent"): (0.60, 1.0),
+    ("read", "others_alerted"): (0.0, 0.01),
+    ("calibration", "precision_where_80_is_asked"): (0.75, 0.85),
+}
+ERROR = (0.0, 0.05)  # calibration error of each language
+Parts = dict[str, list[Figure]]
+
+
+def main(config: Config) -> Path:
+    """Print the table and write its JSON. Returns the JSON's path."""
+    if unknown := [name for name in config.sets if name not in SETS]:
+        raise ConfigError(f"sets={','.join(unknown)}: choose from {', '.join(SETS)}")
+    commit = code_version()  # of the code that runs: a commit made meanwhile is not it
+    ref = None if config.encoder == "bundled" else config.encoder
+    loaded = load(ref)
+    encoder = KeptVectors(loaded.encoder, cache_dir() / "vectors")
+    matcher = ready(dataclasses.replace(loaded, encoder=encoder), load_queries()).matcher
+    reader = Reader(matcher, encoder)
+    parts: Parts = {}
+    details: dict = {}
+    hashes = []
+    for name in config.sets:
+        print(f"{name} …", flush=True)
+        found, more, data_hash = MEASURES[name](reader, config)
+        parts |= found
+        details |= {name: more} if more else {}
+        hashes.append(data_hash)
+    metrics = {
+        "encoder": encoder.version,
+        "learnt_head": matcher.head is not None,
+        "figures": {part: {f.name: line(part, f) for f in listed} for part, listed in parts.items()},
+        "details": details,
+    }
+    show(parts, encoder.version)
+    out = result_path(config, encoder.version)
+    write_result(out, config, hash_rows(hashes), config.seed, metrics, commit)
+    print(f"→ {out}")
+    return out
+
+
+def result_path(config: Config, version: str) -> Path:
+    """Only a whole run of the bundled encoder replaces the kept result."""
+    if config.out:
+        return Path(config.out)
+    whole = config == msgspec.structs.replace(PRESETS["laptop"], out="")
+    return RESULT if whole else cache_dir() / f"alerts-{version.replace('/', '_')}.json"
+
+
+def asked(part: str, figure: str) -> tuple[float, float] | None:
+    """(least, most) that was asked for."""
+    return ERROR if figure.startswith("calibration_error ") else ASKED.get((part, figure))
+
+
+def met(part: str, figure: Figure) -> bool | None:
+    """Is it within what was asked for? None where nothing was asked or nothing measured."""
+    wanted = asked(part, figure.name)
+    if wanted is None or figure.value is None:
+        return None
+    above = figure.value > wanted[0] if part in ("trecis", "t26") and wanted[0] == 0.0 else figure.value >= wanted[0]
+    return above and figure.value <= wanted[1]
+
+
+def line(part: str, figure: Figure) -> dict:
+    """A figure as the JSON keeps it."""
+    wanted = asked(part, figure.name)
+    more = {"asked": list(wanted), "met": met(part, figure)} if wanted else {}
+    return msgspec.to_builtins(figure) | more
+
+
+def show(parts: Parts, version: str) -> None:
+    """The table: one line a figure, sets apart."""
+    table = Table(title=f"alerts of {version} at default settings", title_justify="left")
+    for heading, justify in (
+        ("set", "left"),
+        ("figure", "left"),
+        ("value", "right"),
+        ("95 %", "right"),
+        ("n", "right"),
+    ):
+        table.add_column(heading, justify=justify, no_wrap=True)
+    table.add_column("asked", justify="right", no_wrap=True)
+    for part, listed in parts.items():
+        for place, figure in enumerate(f for f in listed if f.n):
+            told = {True: " ✓", False: " ✗", None: ""}[met(part, figure)]
+            table.add_row(
+                "" if place else part,
+                figure.name.replace("_", " "),
+                "–" if figure.value is None else f"{figure.value:.3f}",
+                "" if figure.low is None else f"{figure.low:.3f}–{figure.high:.3f}",
+                f"{figure.n:,}",
+                _bounds(asked(part, figure.name)) + told,
+            )
+        table.add_section()
+    Console(width=None if Console().is_terminal else 120).print(table)
+
+
+def _bounds(wanted: tuple[float, float] | None) -> str:
+    if wanted is None:
+        return ""
+    least, most = wanted
+    if least == 0.0:
+        return "> 0" if most >= 1.0 else f"≤ {most:.3g}"
+    return f"≥ {least:.2f}" if most >= 1.0 else f"{least:.2f}–{most:.2f}"
+
+
+def _labelled(
+    reader: Reader, config: Config, name: str, posts: list[LabelledPost], groups: dict[str, Callable] | None = None
+) -> tuple[Parts, dict, str]:
+    """The figures of labelled posts, together and by group."""
+    posts = [posts[i] for i in _sample(config, len(posts))]
+    judged = figures.judge(reader, posts)
+    parts = {name: figures.labelled_figures(judged, _draw(config))}
+    for group, wanted in (groups or {}).items():
+        if (part := judged.part(wanted)).posts:
+            parts[f"{name}: {group}"] = figures.labelled_figures(part, _draw(config))
+    calibration, details = figures.calibration_figures(judged)
+    parts[name] += calibration
+    return parts, details, hash_rows((p.text, p.gold, p.second, p.urgency, p.weight) for p in posts)
+
+
+def _written(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
+    uses = ("stream", "needs and offers", "near misses")
+    groups = {use: lambda post, use=use: post.use == use for use in uses}
+    groups |= {"20 languages": lambda post: post.event.startswith("61-")}
+    return _labelled(reader, config, "written", [p for p in written_posts() if p.judges], groups)
+
+
+def _read(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
+    apart = ("humaid", "crisisnlp-crowdflower", "crisisnlp-volunteers")
+    groups = {
+        "HumAID and CrisisNLP": lambda post: post.origin in apart,
+        "other sets": lambda post: post.origin not in apart,
+    }
+    return _labelled(reader, config, "read", [p for p in read_posts(data_dir()) if p.judges], groups)
+
+
+def _calibration(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
+    """Posts in the proportions of streams. A set weighs as many posts as were labelled in it."""
+    posts = [p for p in written_posts() if p.judges and p.use == "stream"]
+    posts += [p for p in read_posts(data_dir()) if p.judges]
+    mean = {name: np.mean([p.weight for p in posts if p.origin == name]) for name in {p.origin for p in posts}}
+    posts = [msgspec.structs.replace(p, weight=float(p.weight / mean[p.origin])) for p in posts]
+    posts = [posts[i] for i in _sample(config, len(posts))]
+    found, details = figures.calibration_figures(figures.judge(reader, posts))
+    return {"calibration": found}, details, hash_rows((p.text, p.gold, p.second, p.weight) for p in posts)
+
+
+def _demo(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
+    return _labelled(reader, config, "demo", material.demo_posts())
+
+
+def _disaster(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
+    messages = disaster_messages(data_dir(), train_half=False)
+    sent = np.flatnonzero(messages.langs != "en*")
+    chosen = sent[_sample(config, len(sent))]
+    found = figures.disaster_figures(reader, messages, chosen, _draw(config))
+    asked_for = [bool(x) for x in messages.asks[chosen]]
+    return {"disaster": found}, {}, hash_rows(zip([messages.texts[i] for i in chosen], asked_for, strict=True))
+
+
+def _humaid(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
+    labelled = next(found for found in test_sets(data_dir()) if found.name == "humaid test")
+    chosen = _sample(config, len(labelled.texts))
+    found = figures.humaid_figures(reader, labelled, chosen, _draw(config))
+    return {"humaid": found}, {}, hash_rows(labelled.texts[i] for i in chosen)
+
+
+def _trecis(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
+    posts = material.trecis_posts(data_dir())
+    posts = [posts[i] for i in _sample(config, len(posts))]
+    found, details = figures.trecis_figures(reader, posts, _draw(config))
+    return {"trecis": found}, details, hash_rows(posts)
+
+
+def _t26(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
+    posts = material.donation_stream(data_dir())
+    posts = [posts[i] for i in _sample(config, len(posts))]
+    return {"t26": figures.budget_figures(reader, posts)}, {}, hash_rows(posts)
+
+
+def _ordinary(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
+    posts = ordinary(data_dir(), config.per_language, config.per_chatter, config.seed)
+    kept = np.flatnonzero(~posts.shapes)  # the others shape directions
+    kept = kept[_sample(config, len(kept))]
+    posts = msgspec.structs.replace(
+        posts, texts=[posts.texts[i] for i in kept], groups=posts.groups[kept], shapes=posts.shapes[kept]
+    )
+    found, details = figures.ordinary_figures(reader, posts)
+    return {"ordinary": found}, details, hash_rows(posts.texts)
+
+
+def _draw(config: Config) -> figures.Drawing:
+    return figures.Drawing(config.seed, config.repeats)
+
+
+def _sample(config: Config, n: int) -> np.ndarray:
+    """Places of at most `sample` of n posts, in their order."""
+    if not config.sample or n <= config.sample:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(config.seed).permutation(n)[: config.sample])
+
+
+MEASURES: dict[str, Callable[[Reader, Config], tuple[Parts, dict, str]]] = {
+    "written": _written,
+    "read": _read,
+    "calibration": _calibration,
+    "demo": _demo,
+    "disaster": _disaster,
+    "humaid": _humaid,
+    "trecis": _trecis,
+    "t26": _t26,
+    "ordinary": _ordinary,
+}

