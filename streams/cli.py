@@ -2,50 +2,41 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 
 import click
 
 from models.errors import CrisisError
+from streams.commands import LazyGroup
 
 # name → (module:attribute, one line of help). Imported on use, so that `crisis --help` answers at once.
 COMMANDS = {
     "demo": ("streams.commands.demo:demo", "Try everything on this machine: no Kafka, Redis or model needed."),
     "doctor": ("streams.commands.doctor:doctor", "Check broker, topics, Redis, encoder, queries and clock."),
+    "status": ("streams.commands.status:status", "Say in one sentence whether alerts come as they should."),
     "topics": ("streams.commands.topics:topics", "Make the Kafka topics and load the bundled queries."),
     "worker": ("streams.commands.worker:worker", "Run the Faust agents: normalise, embed, match, cluster."),
-    "ingest": ("streams.ingest:ingest", "Read posts from a source into posts.raw."),
+    "ingest": ("streams.commands.ingest:ingest", "Read posts from a source into posts.raw."),
     "dashboard": ("streams.dashboard:dashboard", "Serve the live page."),
-    "alerts": ("streams.outputs:alerts", "Print or follow alerts: text, JSON, GeoJSON, CAP."),
+    "alerts": ("streams.commands.alerts:alerts", "Print or follow alerts: text, JSON, GeoJSON, CAP."),
     "search": ("streams.commands.search:search", "Find posts by meaning, in any language."),
     "query": ("streams.commands.query:query", "List, show, add, remove and test the standing queries, live."),
+    "label": ("streams.commands.label:label", "Teach: say which alerts are right; list, take back, export."),
+    "why-not": ("streams.commands.why_not:why_not", "Say in one sentence why a post gave no alert."),
+    "rejected": ("streams.commands.rejected:rejected", "List, show and retry what was refused."),
+    "forget": ("streams.commands.forget:forget", "Take a person's posts, or one post, out of every store."),
     "encoder": ("streams.commands.encoder:encoder", "List, compare, stage, use and roll back encoder versions, live."),
     "replay": ("streams.commands.replay:replay", "Run the whole pipeline over a file, without a broker."),
+    "bench": ("streams.commands.bench:bench", "Measure what a post costs, stage by stage."),
     "embed": ("streams.commands.replay:embed", "Embed the posts of a file."),
     "match": ("streams.commands.replay:match", "Score the posts of a file against every query."),
     "cluster": ("streams.commands.replay:cluster", "Cluster the posts of a file."),
 }
 
 
-class LazyGroup(click.Group):
-    """A group that imports a command when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        module, attribute = COMMANDS[name][0].split(":")
-        return getattr(importlib.import_module(module), attribute)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.command(
+    cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.option("--config", type=click.Path(dir_okay=False), help="Settings file (TOML). Default: ./crisis.toml.")
 @click.version_option(package_name="crisis-streams")
 @click.pass_context
@@ -75,7 +66,9 @@ def main() -> None:
     except click.Abort:
         sys.exit(130)
     except CrisisError as error:
-        click.secho(f"crisis: {error}", fg="red", err=True)
+        from streams.config import redacted
+
+        click.secho(f"crisis: {redacted(error)}", fg="red", err=True)
         sys.exit(1)
 
 

@@ -8,22 +8,41 @@ refused. `deploy/crisis.toml` is the documented example and a test holds it to t
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from models.clustering import ClusterConfig
+from models.encoders.cluster_thresholds import TunedClusters
 from models.errors import ConfigError
 from models.matching import MatchConfig
-from streams.ingest.writer import WriterConfig
 
 TOPICS = (
-    "posts.raw", "posts.clean", "posts.embedded", "posts.matched", "posts.rejected",
-    "alerts", "clusters", "queries", "encoders",
-)  # fmt: skip
+    "posts.raw",
+    "posts.clean",
+    "posts.embedded",
+    "posts.matched",
+    "posts.rejected",
+    "alerts",
+    "clusters",
+    "queries",
+    "encoders",
+    "labels",
+)
 
 
 class Section(BaseModel):
@@ -37,7 +56,13 @@ class Broker(Section):
     security: Annotated[
         Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"], Field(description="Kafka security protocol")
     ] = "PLAINTEXT"
-    ca_file: Annotated[Path | None, Field(description="PEM file of the CA that signed the brokers' certificates")] = None
+    ca_file: Annotated[Path | None, Field(description="PEM file of the CA that signed the brokers' certificates")] = (
+        None
+    )
+    cert_file: Annotated[
+        Path | None, Field(description="PEM file of our own certificate, where the brokers ask clients for one")
+    ] = None
+    key_file: Annotated[Path | None, Field(description="PEM file of its key; none = it is in cert_file")] = None
     sasl_mechanism: Annotated[
         Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"], Field(description="used with SASL_*")
     ] = "SCRAM-SHA-512"
@@ -59,9 +84,15 @@ class Topics(Section):
     """How the topics are made (`crisis topics`)."""
 
     prefix: Annotated[
-        str, Field(pattern=r"^[A-Za-z0-9._-]{0,200}$", description="put before every topic name, the consumer group and every Redis key")
+        str,
+        Field(
+            pattern=r"^[A-Za-z0-9._-]{0,200}$",
+            description="put before every topic name, the consumer group and every Redis key",
+        ),
     ] = ""
-    partitions: Annotated[int, Field(ge=1, description="of the posts.* topics: the most workers that can share them")] = 4
+    partitions: Annotated[
+        int, Field(ge=1, description="of the posts.* topics: the most workers that can share them")
+    ] = 4
     replication: Annotated[int, Field(ge=1, description="copies of each partition; 3 in production")] = 1
     retention_h: Annotated[float, Field(gt=0, description="how long posts and alerts stay on the broker")] = 72.0
 
@@ -79,7 +110,13 @@ class Redis(Section):
         "redis://127.0.0.1:6379/0"
     )
     password_file: Annotated[Path | None, Field(description="file holding the Redis password")] = None
-    prefix: Annotated[str, Field(description="put before every key, after topics.prefix; deployments that share a Redis need one of the two to differ")] = "crisis:"
+    prefix: Annotated[
+        str,
+        Field(
+            description="put before every key, after topics.prefix; deployments that share a Redis need one of the two"
+            " to differ"
+        ),
+    ] = "crisis:"
     fold_h: Annotated[float, Field(gt=0, description="how long an exact repeat is folded into its original")] = 24.0
     recent_alerts: Annotated[int, Field(ge=10, description="newest alerts listed on the dashboard")] = 2000
 
@@ -102,7 +139,8 @@ class EncoderSettings(Section):
     """Which encoder."""
 
     ref: Annotated[
-        str | None, Field(description="bundle directory, model directory or hub id; none = the bundled encoder")
+        str | None,
+        Field(description='"reader" or "flood" (bundled), a bundle, a model directory or a hub id; none = reader'),
     ] = None
     registry: Annotated[
         str | None, Field(description="directory or fsspec URL that holds published encoder versions")
@@ -119,11 +157,24 @@ class Worker(Section):
     frame_bytes: Annotated[
         int, Field(ge=200_000, le=900_000, description="bytes in one inner frame at the most; longer ones are split")
     ] = 800_000  # within the producer's 1,000,000; from twice what a post of 10,000 four-byte characters takes
+    native_threads: Annotated[
+        int,
+        Field(
+            ge=1, description="threads of each native pool (BLAS, OpenMP, tokenizer); for more cores start more workers"
+        ),
+    ] = 1  # more spin while they wait: measured, see deploy/performance.md
     stall_s: Annotated[float, Field(gt=0, description="lag without progress for so long ends the process")] = 60.0
-    snapshot_s: Annotated[float, Field(gt=0, description="how often clusters are saved, 6 to 30 MB a time; at most half of stall_s")] = 5.0
-    audit_s: Annotated[float, Field(gt=0, description="how often HDBSCAN looks for clusters that should be one")] = 300.0
+    snapshot_s: Annotated[
+        float, Field(gt=0, description="how often clusters are saved, 6 to 30 MB a time; at most half of stall_s")
+    ] = 5.0
+    audit_s: Annotated[float, Field(gt=0, description="how often HDBSCAN looks for clusters that should be one")] = (
+        300.0
+    )
     author_key_file: Annotated[
-        Path | None, Field(description="file with the secret of the author pseudonyms; none = one that all workers share through Redis")
+        Path | None,
+        Field(
+            description="file with the secret of the author pseudonyms; none = one that all workers share through Redis"
+        ),
     ] = None
 
     @model_validator(mode="after")
@@ -132,7 +183,8 @@ class Worker(Section):
         # leaves room for a frame that just missed one, and for the saving itself.
         if self.snapshot_s > self.stall_s / 2:
             raise ValueError(
-                f"snapshot_s is {self.snapshot_s:g}, more than half of stall_s ({self.stall_s:g}): the watchdog would end"
+                f"snapshot_s is {self.snapshot_s:g}, more than half of stall_s ({self.stall_s:g}): the "
+                "watchdog would end"
                 " the worker before its clusters are saved, again and again; lower snapshot_s or raise stall_s"
             )
         return self
@@ -144,7 +196,28 @@ class Dashboard(Section):
     host: Annotated[str, Field(description="0.0.0.0 to serve other machines")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="0 = any free port")] = 8080
     search_h: Annotated[float, Field(gt=0, description="how far back search reaches")] = 24.0
-    token_file: Annotated[Path | None, Field(description="if set, the page asks for this token")] = None
+    shift_h: Annotated[
+        float, Field(gt=0, description="how far back verdicts on alerts count for the precision the page shows")
+    ] = 12.0
+    token_file: Annotated[
+        Path | None, Field(description="if set, the page asks for this token, 16 characters or more")
+    ] = None
+    allowed_hosts: Annotated[
+        str, Field(min_length=1, description="names the page may be asked for by, comma separated; others get 400")
+    ] = "localhost, 127.0.0.1, [::1]"
+
+
+@dataclass(frozen=True)
+class WriterConfig:
+    """How posts are packed into frames."""
+
+    frame_posts: int = 100  # above 100 nothing gets faster (155 to 211 k posts/s through an agent)
+    frame_bytes: int = 262_144
+    linger_s: float = 0.05  # the longest a post waits for company
+    line_bytes: int = 900_000  # a longer line is replaced by a marker: brokers refuse records over 1 MiB
+    frames_in_flight: int = 64  # unacknowledged; beyond, writing waits
+    delivery_timeout_s: float = 120.0  # then the broker counts as gone
+    compression: Literal["none", "gzip", "lz4"] = "lz4"
 
 
 class Ingest(Section):
@@ -171,19 +244,36 @@ class Settings(BaseSettings):
     cluster: ClusterConfig = ClusterConfig()
     dashboard: Dashboard = Dashboard()
     ingest: Ingest = Ingest()
+    _clusters_given: frozenset[str] = PrivateAttr(frozenset())  # fields of `cluster` that somebody set
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _remember_what_was_given(cls, given: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
+        settings = build(given)
+        clusters = given.get("cluster", {}) if isinstance(given, dict) else {}
+        fields = clusters if isinstance(clusters, dict) else ClusterConfig.__dataclass_fields__
+        settings._clusters_given = frozenset(fields)
+        return settings
+
+    def clusters_under(self, tuned: TunedClusters | None) -> ClusterConfig:
+        """The clusterer's settings with the thresholds of an encoder version, where these settings name none."""
+        return self.cluster if tuned is None else tuned.fit(self.cluster, self._clusters_given)
 
     @property
     def key_prefix(self) -> str:
         """What every Redis key begins with. The topics' prefix comes first: two deployments on one broker and one Redis
-        share no key, and forgetting all keys of one (`crisis topics --reset`) touches none of the other."""
+        share no key, and forgetting all keys of one (`crisis topics --reset-view`) touches none of the other."""
         return self.topics.prefix + self.redis.prefix
 
     @classmethod
     def settings_customise_sources(
-        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource, dotenv_settings: PydanticBaseSettingsSource,
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:  # fmt: skip
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
 
@@ -200,7 +290,9 @@ def load_settings(path: str | Path | None = None, **overrides: dict) -> Settings
         model_config = SettingsConfigDict(toml_file=found if found.is_file() else None)
 
     typed = {name for name in os.environ if name.startswith("CRISIS_") and "__" in name}
-    if unknown := sorted(n for n in typed if n.removeprefix("CRISIS_").split("__")[0].lower() not in Settings.model_fields):
+    if unknown := sorted(
+        n for n in typed if n.removeprefix("CRISIS_").split("__")[0].lower() not in Settings.model_fields
+    ):
         raise ConfigError(f"no such section: {', '.join(unknown)}; sections: {', '.join(Settings.model_fields)}")
     try:
         return FromFile(**overrides)
@@ -212,11 +304,26 @@ def load_settings(path: str | Path | None = None, **overrides: dict) -> Settings
         raise ConfigError(f"{found} is not valid TOML: {error}") from error
 
 
-def secret(path: Path | None) -> str | None:
-    """The first line of a secret's file, or None where no file is set."""
+def secret(path: str | Path | None, variable: str = "", least_chars: int = 1) -> str | None:
+    """The first line of a secret's file; without a file the environment variable, if one is named; None without either.
+
+    The one reader of secrets: passwords, tokens, the key of the pseudonyms. Raises ConfigError for a file that cannot
+    be read, and for a secret of fewer than `least_chars` characters: a blank line would switch off what it protects.
+    """
     if path is None:
-        return None
+        return os.environ.get(variable, "").strip() or None
     try:
-        return path.read_text(encoding="utf-8").splitlines()[0].strip()
-    except (OSError, IndexError) as error:
+        found = Path(path).read_text(encoding="utf-8").splitlines()[0].strip()
+    except (OSError, IndexError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read a secret from {path}: {error}") from error
+    if len(found) < least_chars:
+        raise ConfigError(f"the first line of {path} has {len(found)} characters, {least_chars} or more are needed")
+    return found
+
+
+_CREDENTIALS = re.compile(r"(?<=://)[^\s/'\"]*@|(?<=[?&])(?:password|token|secret|key)=[^&\s'\"]*", re.IGNORECASE)
+
+
+def redacted(told: object) -> str:
+    """What may be shown of an error or address: without the user name and password of any URL in it."""
+    return _CREDENTIALS.sub("", str(told))

@@ -1,9 +1,13 @@
-"""Every Prometheus metric of a worker, in one table (docs: deploy/METRICS.md is printed from it; a test holds them equal).
+"""Every Prometheus metric of a worker, in one table (docs: deploy/METRICS.md is printed from it; a test holds them
+equal).
 
-Label sets are closed: stages, reasons, levels, kinds, query ids, languages of the queries. Nothing from a post ever becomes a label.
+Label sets are closed: stages, reasons, levels, kinds, query ids, languages of the queries. Nothing from a post ever
+becomes a label.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -32,25 +36,45 @@ matches_left_out = _counter(
     "crisis_matches_left_out_total", "Matches too many for one record of posts.matched; their alerts were published"
 )
 query_matches = _counter("crisis_query_matches_total", "Matches by query (ids come from the queries topic)", "query")
+alert_probability = _gauge(
+    "crisis_alert_probability",
+    "Probability from which a query alerts now, where it follows the stream (others: all without a bar of their own)",
+    "query",
+)
 cluster_events = _counter("crisis_cluster_events_total", "Cluster changes published", "event")
 clusters = _gauge("crisis_clusters", "Clusters held by this worker's clusterer")
 biggest_cluster_share = _gauge("crisis_biggest_cluster_share", "Share of clustered posts in the biggest cluster")
 stage_seconds = _histogram("crisis_stage_seconds", "Time to process one batch of frames", "stage")
 encode_seconds = _histogram("crisis_encode_seconds", "Time of one encoder call")
-encode_posts = _histogram("crisis_encode_posts", "Posts in one encoder call", buckets=(1, 5, 10, 25, 50, 100, 250, 1000))
+encode_posts = _histogram(
+    "crisis_encode_posts", "Posts in one encoder call", buckets=(1, 5, 10, 25, 50, 100, 250, 1000)
+)
 alert_seconds = _histogram(
-    "crisis_alert_seconds", "From entering posts.raw to the alert being acknowledged",
+    "crisis_alert_seconds",
+    "From entering posts.raw to the alert being acknowledged",
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
-)  # fmt: skip
+)
 lag = _gauge("crisis_lag_frames", "Frames behind the end of the topic, this worker's partitions", "topic")
 loop_lag_seconds = _gauge("crisis_event_loop_lag_seconds", "How late the event loop wakes up")
 queries = _gauge("crisis_queries", "Active queries")
-encoder = _gauge("crisis_encoder_info", "1 for the encoder version in use", "version")
-staged_encoder = _gauge("crisis_staged_encoder_info", "1 for the encoder version on trial, if one is loaded", "version")
+labels = _gauge("crisis_labels", "Labels that people gave")
+encoder = _gauge(
+    "crisis_encoder_info",
+    "1 for the encoder version in use, and its version in the registry",
+    "version",
+    "registry_version",
+)
+staged_encoder = _gauge(
+    "crisis_staged_encoder_info", "1 for the encoder version on trial, if one is loaded", "version", "registry_version"
+)
 takeover_seconds = _histogram("crisis_takeover_seconds", "From starting to fetch a version until it could serve")
-takeover_failures = _counter("crisis_takeover_failures_total", "Attempts to load a version that failed; the old one served on")
+takeover_failures = _counter(
+    "crisis_takeover_failures_total", "Attempts to load a version that failed; the old one served on"
+)
 takeover_trouble = _gauge("crisis_takeover_trouble", "1 while this worker cannot load a version it should serve")
-restated = _counter("crisis_restated_posts_total", "Posts embedded again because their version is not loaded here", "stage")
+restated = _counter(
+    "crisis_restated_posts_total", "Posts embedded again because their version is not loaded here", "stage"
+)
 trial_posts = _counter(
     "crisis_trial_posts_total", "Posts by arm of a trial (current, staged, shadow, beside) and language", "arm", "lang"
 )
@@ -62,12 +86,19 @@ canary_rollbacks = _counter("crisis_canary_rollbacks_total", "Canaries this work
 ready = _gauge("crisis_ready", "1 when the worker is ready")
 
 
-def show_versions(current: str, staged: str | None) -> None:
-    """Show these two encoder versions and no others."""
+def show_versions(current: tuple[str, str], staged: tuple[str, str] | None) -> None:
+    """Show these two versions, each (the encoder's id, its version in the registry), and no others."""
     for gauge, version in ((encoder, current), (staged_encoder, staged)):
         gauge.clear()
         if version is not None:
-            gauge.labels(version).set(1)
+            gauge.labels(*version).set(1)
+
+
+def show_bars(bars: Mapping[str, float]) -> None:
+    """Show these live bars (query id → probability) and no others."""
+    alert_probability.clear()
+    for query, probability in bars.items():
+        alert_probability.labels(query).set(probability)
 
 
 def table() -> str:
@@ -78,3 +109,15 @@ def table() -> str:
         kind = type(collector).__name__.lower()
         rows.append(f"| `{name}` | {kind} | {', '.join(collector._labelnames) or '–'} | {collector._documentation} |")
     return "\n".join(rows) + "\n"
+
+
+def document() -> str:
+    """deploy/METRICS.md."""
+    return (
+        "# Metrics of a worker\n\nServed at `/metrics` (`worker.web_port`, default 6066) in Prometheus format. Printed "
+        "by `python -m streams.metrics`; a test holds the two equal.\n\n" + table()
+    )
+
+
+if __name__ == "__main__":
+    print(document(), end="")

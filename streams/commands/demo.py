@@ -17,13 +17,15 @@ import click
 import httpx
 from rich.console import Console
 
-from streams.children import Children
 from streams.commands.topics import prepare
 from streams.config import Settings, load_settings
+from streams.embedded.children import Children
 from streams.embedded.redis import EmbeddedRedis
 from streams.ingest.file import ReplayConfig, ingest_file
-from streams.state import LiveView, connect
-from streams.watchdog import STALLED
+from streams.pipeline.outcomes import OUTCOMES
+from streams.view.connect import connect
+from streams.view.live import LiveView
+from streams.worker.watchdog import STALLED
 
 out = Console(highlight=False)
 
@@ -48,17 +50,39 @@ def free_port() -> int:
 
 
 @click.command()
-@click.option("--file", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Your own posts (JSONL, .gz or CSV) instead of the bundled invented ones.")  # fmt: skip
-@click.option("--rate", type=click.FloatRange(min=0), default=8.0, show_default=True,
-              help="Posts per second; 0 = as fast as it goes.")  # fmt: skip
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True,
-              help="Port of the dashboard (another one if it is taken).")  # fmt: skip
+@click.option(
+    "--file",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Your own posts (JSONL, .gz or CSV) instead of the bundled invented ones.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0),
+    default=8.0,
+    show_default=True,
+    help="Posts per second; 0 = as fast as it goes.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Port of the dashboard (another one if it is taken).",
+)
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Worker processes.")
 @click.option("--exit-at-end", is_flag=True, help="Stop when the last post is through, instead of staying up.")
 @click.option("--logs", type=click.Path(file_okay=False, path_type=Path), help="Keep the processes' logs here.")
 @click.pass_context
-def demo(context: click.Context, file: Path | None, rate: float, port: int, workers: int, exit_at_end: bool, logs: Path | None) -> None:
+def demo(
+    context: click.Context,
+    file: Path | None,
+    rate: float,
+    port: int,
+    workers: int,
+    exit_at_end: bool,
+    logs: Path | None,
+) -> None:
     """Try everything on this machine: an embedded broker and Redis, real Faust workers, and the dashboard.
 
     Nothing is kept: Ctrl-C stops every process and forgets everything. The embedded broker is for trying out only.
@@ -82,9 +106,13 @@ def _usable(port: int) -> int:
 
 def _settings(config: str | None, redis_url: str, broker_port: int, dashboard_port: int) -> Settings:
     return load_settings(
-        config, broker={"bootstrap": f"127.0.0.1:{broker_port}", "security": "PLAINTEXT"}, redis={"url": redis_url}, topics={"partitions": 4},
-        dashboard={"port": dashboard_port}, worker={"web_port": 0},
-    )  # fmt: skip
+        config,
+        broker={"bootstrap": f"127.0.0.1:{broker_port}", "security": "PLAINTEXT"},
+        redis={"url": redis_url},
+        topics={"partitions": 4},
+        dashboard={"port": dashboard_port},
+        worker={"web_port": 0},
+    )
 
 
 def environment(settings: Settings) -> dict[str, str]:
@@ -99,8 +127,9 @@ def environment(settings: Settings) -> dict[str, str]:
     }
 
 
-async def _run(settings: Settings, posts: Path, rate: float, workers: int, exit_at_end: bool, scratch: Path,
-               env: dict[str, str]) -> None:  # fmt: skip
+async def _run(
+    settings: Settings, posts: Path, rate: float, workers: int, exit_at_end: bool, scratch: Path, env: dict[str, str]
+) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for sig in (signal.SIGINT, signal.SIGTERM):
@@ -125,8 +154,17 @@ async def _run(settings: Settings, posts: Path, rate: float, workers: int, exit_
     out.print("stopped; nothing is left running")
 
 
-async def _show(settings: Settings, view: LiveView, children: Children, posts: Path, rate: float, workers: int,
-                exit_at_end: bool, env: dict[str, str], feeding: threading.Event) -> None:  # fmt: skip
+async def _show(
+    settings: Settings,
+    view: LiveView,
+    children: Children,
+    posts: Path,
+    rate: float,
+    workers: int,
+    exit_at_end: bool,
+    env: dict[str, str],
+    feeding: threading.Event,
+) -> None:
     await _until_open(settings.broker.bootstrap)
     _, queries = await asyncio.to_thread(prepare, settings)
     out.print(f"{queries} need and offer queries loaded; starting {workers} worker(s) and the dashboard …")
@@ -136,7 +174,11 @@ async def _show(settings: Settings, view: LiveView, children: Children, posts: P
     address = f"http://127.0.0.1:{settings.dashboard.port}"
     await _until_ready(view, address, workers)
     out.print(f"\n  [bold]dashboard: {address}[/bold]      (Ctrl-C stops everything)")
-    out.print(f"  for `crisis` in another terminal: export CRISIS_BROKER__BOOTSTRAP={settings.broker.bootstrap} CRISIS_REDIS__URL={settings.redis.url}\n", soft_wrap=True)
+    out.print(
+        f"  for `crisis` in another terminal: export CRISIS_BROKER__BOOTSTRAP={settings.broker.bootstrap} "
+        f"CRISIS_REDIS__URL={settings.redis.url}\n",
+        soft_wrap=True,
+    )
     started = time.monotonic()
     pace = ReplayConfig(rate=rate or None)
     feed = asyncio.create_task(asyncio.to_thread(ingest_file, settings, posts, pace, stop=feeding))
@@ -146,8 +188,9 @@ async def _show(settings: Settings, view: LiveView, children: Children, posts: P
         out.print(
             f"  {time.monotonic() - started:5.0f} s   posts {counts.get('read', 0):6,}   matches "
             f"{counts.get('alert', 0) + counts.get('suggestion', 0):5,}   alerts {counts.get('alert', 0):5,}   "
-            f"clusters {clusters:4,}", end="\r",
-        )  # fmt: skip
+            f"clusters {clusters:4,}",
+            end="\r",
+        )
         if feed.done():
             sent = feed.result()
             through = sum(counts.get(k, 0) for k in OUTCOMES)
@@ -156,13 +199,12 @@ async def _show(settings: Settings, view: LiveView, children: Children, posts: P
         await asyncio.sleep(0.5)
     out.print(f"\n  all {through:,} posts are through")
     if refused := counts.get("rejected", 0):
-        out.print(f"  {refused:,} of them are no posts and were refused: `crisis replay {posts} --rejects FILE` says why")
+        out.print(
+            f"  {refused:,} of them are no posts and were refused: `crisis replay {posts} --rejects FILE` says why"
+        )
     if not exit_at_end:
         out.print("  the dashboard stays up until Ctrl-C")
         await asyncio.Event().wait()
-
-
-OUTCOMES = ("folded", "rejected", "deleted", "alert", "suggestion", "no_match")
 
 
 async def _until_open(bootstrap: str) -> None:
@@ -186,7 +228,7 @@ async def _until_ready(view: LiveView, address: str, workers: int) -> None:
         while time.monotonic() < deadline:
             with contextlib.suppress(httpx.HTTPError):
                 healthy = (await client.get(f"{address}/healthz")).status_code == 200
-                ready = sum(w["state"] == "ready" for w in (await view.workers()).values())
+                ready = sum(w.state == "ready" for w in (await view.workers()).values())
                 if healthy and ready >= workers:
                     return
             await asyncio.sleep(0.2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -16,17 +15,22 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from models.bundle import Manifest, read_bundle
-from models.errors import ConfigError, CrisisError
+from models.encoders.bundle import Manifest
+from models.encoders.registry import OWN, version_cache
+from models.errors import CrisisError
 from models.queries import load_queries
-from models.registry import Registry, encoder_of, version_cache
-from streams.canary import Arm, read_arm
+from streams.broker.queries import read_queries
 from streams.config import Settings
-from streams.control import read_queries
-from streams.diffing import Change, Diff, diff_versions, posts_of_file, posts_of_stream
-from streams.releases import OWN, Release, change_release, read_release, trial_of
-from streams.state import LiveView, connect
-from streams.versions import load_version, make_ready
+from streams.outputs.span import Span
+from streams.releases.bands import Arm, read_arm
+from streams.releases.compared_posts import posts_of_file, posts_of_stream
+from streams.releases.diff import Change, Diff, diff_versions
+from streams.releases.release import Release, trial_of
+from streams.releases.topic import change_release, read_release
+from streams.releases.versions import load_version, make_ready, registry_of, resolve
+from streams.view.connect import connect
+from streams.view.live import LiveView
+from streams.view.status import WorkerStatus
 
 out = Console()
 JSON = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
@@ -40,17 +44,6 @@ def encoder() -> None:
     workers take a version over by themselves, without a restart. A version may be named by its first letters; `own`
     is the encoder of the settings (the bundled one, or encoder.ref).
     """
-
-
-def registry_of(settings: Settings) -> Registry:
-    """The registry of the settings."""
-    if settings.encoder.registry is None:
-        raise ConfigError("no registry of encoder versions is set: CRISIS_ENCODER__REGISTRY=DIRECTORY or s3://…")
-    return Registry(settings.encoder.registry)
-
-
-def _resolve(settings: Settings, name: str) -> str:
-    return OWN if name == OWN else registry_of(settings).resolve(name)
 
 
 def _when(at: float | None) -> str:
@@ -70,30 +63,37 @@ def list_versions(settings: Settings, as_json: bool) -> None:
         return
     serving = {}
     for word in workers.values():
-        if time.time() - word["at"] < 15:
-            serving[word["encoder_version"]] = serving.get(word["encoder_version"], 0) + 1
+        if word.lives(time.time()):
+            serving[word.registry_version] = serving.get(word.registry_version, 0) + 1
     table = Table(
-        Column("version", no_wrap=True), Column("role", no_wrap=True), "workers", Column("published", no_wrap=True),
-        "back-end", "languages", Column("parent", no_wrap=True),
-    )  # fmt: skip
-    published = {encoder_of(e.version) for e in entries}
-    serving[OWN] = sum(n for version, n in serving.items() if version not in published)
+        Column("version", no_wrap=True),
+        Column("role", no_wrap=True),
+        "workers",
+        Column("published", no_wrap=True),
+        "back-end",
+        "languages",
+        Column("parent", no_wrap=True),
+    )
     own = [] if settings.encoder.registry and release.current != OWN and OWN not in release.earlier else [OWN]
     for name, entry in [*((o, None) for o in own), *((e.version, e) for e in entries)]:
         m = entry.manifest if entry else None
         table.add_row(
-            name, _role(release, name), str(serving.get(encoder_of(name)) or ""),
-            _when(entry.published_at if entry else None)[:10], *(
-                (f"{m.backend} {m.dim}", str(len(m.languages)), m.parent or "–") if m
+            name,
+            _role(release, name),
+            str(serving.get(name) or ""),
+            _when(entry.published_at if entry else None)[:10],
+            *(
+                (f"{m.backend} {m.dim}", str(len(m.languages)), m.parent or "–")
+                if m
                 else (escape(entry.problem) if entry else "of the settings", "", "")
             ),
-        )  # fmt: skip
+        )
     out.print(table)
     if release.change:
         out.print(f"revision {release.revision}, {_when(release.changed_at)}: {escape(release.change)}")
     for name, word in sorted(workers.items()):
-        if word.get("message") and time.time() - word["at"] < 15:
-            out.print(f"[red]{escape(name)}: {escape(word['message'])}")
+        if word.message and word.lives(time.time()):
+            out.print(f"[red]{escape(name)}: {escape(word.message)}")
     if release.staged is not None and counts:
         out.print(_trial_table(counts))
 
@@ -109,8 +109,15 @@ def _role(release: Release, name: str) -> str:
 
 
 def _trial_table(counts: dict[str, int]) -> Table:
-    table = Table("trial", "posts", "errors", "ms a post", "alerts on", title="Figures of the trial", title_justify="left")
-    names = {"current": "current version", "staged": "canary", "beside": "current, on the shadow's frames", "shadow": "shadow"}
+    table = Table(
+        "trial", "posts", "errors", "ms a post", "alerts on", title="Figures of the trial", title_justify="left"
+    )
+    names = {
+        "current": "current version",
+        "staged": "canary",
+        "beside": "current, on the shadow's frames",
+        "shadow": "shadow",
+    }
     for arm, label in names.items():
         found = read_arm(counts, arm)
         posts = sum(found.lang_posts.values())
@@ -119,8 +126,13 @@ def _trial_table(counts: dict[str, int]) -> Table:
             table.add_row(label, f"{posts:,}", f"{found.errors:,}", _ms(found), f"{alerts:.1%}")
     staged, beside = read_arm(counts, "shadow"), read_arm(counts, "beside")
     for lang in sorted(staged.lang_posts, key=staged.lang_posts.__getitem__, reverse=True)[:8]:
-        table.add_row(f"  shadow, {lang}", f"{staged.lang_posts[lang]:,}", "", "",
-                      f"{staged.alert_rate(lang):.1%} (current {beside.alert_rate(lang):.1%})")  # fmt: skip
+        table.add_row(
+            f"  shadow, {lang}",
+            f"{staged.lang_posts[lang]:,}",
+            "",
+            "",
+            f"{staged.alert_rate(lang):.1%} (current {beside.alert_rate(lang):.1%})",
+        )
     return table
 
 
@@ -128,7 +140,7 @@ def _ms(arm: Arm) -> str:
     return f"{arm.ms_per_post:.2f}" if arm.encode_ms else "–"
 
 
-async def _live(settings: Settings, release: Release) -> tuple[dict[str, int], dict[str, dict]]:
+async def _live(settings: Settings, release: Release) -> tuple[dict[str, int], dict[str, WorkerStatus]]:
     """The trial's counters and the workers' words; nothing where Redis does not answer."""
     redis = connect(settings.redis)
     try:
@@ -149,7 +161,7 @@ def info(settings: Settings, version: str, as_json: bool) -> None:
     """Show what a version is: manifest, languages with their figures, evaluation, sources."""
     registry = registry_of(settings)
     name = registry.resolve(version)
-    manifest = read_bundle(registry.fetch(name, version_cache())).manifest
+    manifest = registry.fetch(name, version_cache()).manifest
     if as_json:
         click.echo(msgspec.json.encode(manifest))
         return
@@ -165,10 +177,15 @@ def info(settings: Settings, version: str, as_json: bool) -> None:
         table.add_row(file, f"sha256 {digest[:16]}")
     gates = manifest.evaluation.get("gates", {})
     if gates:
-        table.add_row("gates", f"{gates['compared']} figures against {gates['against'] or 'nothing'}, "
-                               f"{len(gates['regressions'])} worse than allowed ({gates['at']})")  # fmt: skip
+        table.add_row(
+            "gates",
+            f"{gates['compared']} figures against {gates['against'] or 'nothing'}, "
+            f"{len(gates['regressions'])} worse than allowed ({gates['at']})",
+        )
     if "forced" in manifest.evaluation:
-        table.add_row("[red]forced", escape(f"{manifest.evaluation['forced']!r} in spite of " + "; ".join(gates["regressions"])))
+        table.add_row(
+            "[red]forced", escape(f"{manifest.evaluation['forced']!r} in spite of " + "; ".join(gates["regressions"]))
+        )
     out.print(table)
     out.print(_languages(manifest))
 
@@ -177,32 +194,42 @@ def _languages(manifest: Manifest) -> Table:
     table = Table("language", "sentence matching", "relatedness", "overlap baseline", "training pairs")
     for lang, f in sorted(manifest.languages.items()):
         figures = (f.matching, f.relatedness, f.relatedness_overlap)
-        table.add_row(lang, *("–" if x is None else f"{x:.3f}" for x in figures), "–" if f.pairs is None else f"{f.pairs:,}")
+        table.add_row(
+            lang, *("–" if x is None else f"{x:.3f}" for x in figures), "–" if f.pairs is None else f"{f.pairs:,}"
+        )
     return table
 
 
 @encoder.command()
 @click.argument("a")
 @click.argument("b")
-@click.option("--file", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Posts (JSONL, .gz too) instead of the stream; the bundled queries.")  # fmt: skip
-@click.option("--last", default="6h", show_default=True, help="How far back in the stream: 90m, 6h, 2d.")
+@click.option(
+    "--file",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Posts (JSONL, .gz too) instead of the stream; the bundled queries.",
+)
+@click.option(
+    "--last", "last_s", type=Span(), default="6h", show_default=True, help="How far back in the stream: 90m, 6h, 2d."
+)
 @click.option("-n", "most", default=10, show_default=True, help="Alerts to show of each kind.")
 @JSON
 @click.pass_obj
-def diff(settings: Settings, a: str, b: str, file: Path | None, last: str, most: int, as_json: bool) -> None:
+def diff(settings: Settings, a: str, b: str, file: Path | None, last_s: float, most: int, as_json: bool) -> None:
     """Show which alerts B would give that A does not, and the other way round, on real posts.
 
     Each version scores with its own query vectors, background and calibration.
     """
-    names = [_resolve(settings, name) for name in (a, b)]
+    names = [resolve(settings, name) for name in (a, b)]
     if file is not None:
         queries, posts = load_queries(), asyncio.run(posts_of_file(file))
     else:
         queries = list(read_queries(settings).values())
-        posts = posts_of_stream(settings, time.time() - seconds(last))
+        posts = posts_of_stream(settings, time.time() - last_s)
     if not posts:
-        raise click.ClickException(f"no posts {'in ' + str(file) if file else 'on the stream in the last ' + last}")
+        raise click.ClickException(
+            f"no posts {'in ' + str(file) if file else f'on the stream in the last {last_s:g} s'}"
+        )
     left, right = (make_ready(settings, load_version(settings, name), queries) for name in names)
     found = diff_versions(posts, left, right)
     if as_json:
@@ -211,16 +238,18 @@ def diff(settings: Settings, a: str, b: str, file: Path | None, last: str, most:
     _show(found, most)
 
 
-def seconds(span: str) -> float:
-    """`90s`, `15m`, `6h`, `2d` → seconds. Raises click.BadParameter."""
-    if not (found := re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", span)):
-        raise click.BadParameter(f"{span!r}: write 90s, 15m, 6h or 2d", param_hint="--last")
-    return float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2]]
-
-
 def _show(found: Diff, most: int) -> None:
-    table = Table("language", "posts", "alerts A", "alerts B", "kept", "gained", "lost",
-                  title=f"A = {found.a}   B = {found.b}", title_justify="left")  # fmt: skip
+    table = Table(
+        "language",
+        "posts",
+        "alerts A",
+        "alerts B",
+        "kept",
+        "gained",
+        "lost",
+        title=f"A = {found.a}   B = {found.b}",
+        title_justify="left",
+    )
     order = sorted(found.by_language.items(), key=lambda item: -item[1].posts)
     for lang, t in [*order, ("all", found.total)]:
         if lang == "all" or t.alerts_a or t.alerts_b:
@@ -233,21 +262,43 @@ def _show(found: Diff, most: int) -> None:
 
 def _changes(title: str, changes: list[Change], most: int) -> Table:
     shown = f"{title} ({len(changes):,}{f', the {most} biggest changes' if len(changes) > most else ''})"
-    table = Table("lang", Column("text", ratio=1), Column("query", no_wrap=True), Column("A: score, needed", no_wrap=True),
-                  Column("B", no_wrap=True), title=shown, title_justify="left")  # fmt: skip
+    table = Table(
+        "lang",
+        Column("text", ratio=1),
+        Column("query", no_wrap=True),
+        Column("A: score, needed", no_wrap=True),
+        Column("B", no_wrap=True),
+        title=shown,
+        title_justify="left",
+    )
     for c in changes[:most]:
         text = c.text if len(c.text) <= 100 else c.text[:99] + "…"
-        table.add_row(c.lang, escape(text), c.query_id, f"{c.score_a:.2f}, {c.threshold_a:.2f}",
-                      f"{c.score_b:.2f}, {c.threshold_b:.2f}")  # fmt: skip
+        table.add_row(
+            c.lang,
+            escape(text),
+            c.query_id,
+            f"{c.score_a:.2f}, {c.threshold_a:.2f}",
+            f"{c.score_b:.2f}, {c.threshold_b:.2f}",
+        )
     return table
 
 
 @encoder.command()
 @click.argument("version")
-@click.option("--shadow", type=click.FloatRange(0, 1), default=0.1, show_default=True,
-              help="Share of the frames it scores unseen.")  # fmt: skip
-@click.option("--canary", type=click.FloatRange(0, 1), default=0.0, show_default=True,
-              help="Share of the partitions it serves; rolled back by itself when it leaves its bands.")  # fmt: skip
+@click.option(
+    "--shadow",
+    type=click.FloatRange(0, 1),
+    default=0.1,
+    show_default=True,
+    help="Share of the frames it scores unseen.",
+)
+@click.option(
+    "--canary",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="Share of the partitions it serves; rolled back by itself when it leaves its bands.",
+)
 @click.pass_obj
 def stage(settings: Settings, version: str, shadow: float, canary: float) -> None:
     """Put a version on trial beside the current one."""
@@ -280,7 +331,7 @@ def rollback(settings: Settings) -> None:
 
 def _checked(settings: Settings, version: str) -> str:
     """The full name, after it was fetched and verified here: what is broken is not announced to every worker."""
-    name = _resolve(settings, version)
+    name = resolve(settings, version)
     if name != OWN:
         try:
             registry_of(settings).fetch(name, version_cache())

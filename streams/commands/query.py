@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -10,19 +11,27 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from models.encoder import load_encoder
-from models.errors import QueryError
-from models.queries import Query, check_query, load_queries, read_pack
+from models.alerts import rfc3339
+from models.bars import Bars
+from models.encoders.ready import Ready
+from models.errors import ConfigError, QueryError
+from models.feedback.teach import teach
+from models.queries import Query, load_queries, read_pack
+from streams.broker.labels import read_labels
+from streams.broker.queries import publish_queries, read_queries
+from streams.commands.query_fields import changed, with_fields
+from streams.commands.rehearsal import HOUR_S, Rehearsal, posts_of, rehearse
+from streams.commands.versions import VERSION, chosen
 from streams.config import Settings
-from streams.control import publish_queries, read_queries
-from streams.runtime import build_matcher
+from streams.outputs.printable import printable, shorten
+from streams.releases.versions import make_ready
 
 out = Console()
 
 
 @click.group()
 def query() -> None:
-    """List, show, add, remove and test the standing queries.
+    """List, show, add, edit, remove and test the standing queries.
 
     Changes reach every running worker within seconds, without a restart.
     """
@@ -39,15 +48,39 @@ def list_queries(settings: Settings, as_json: bool) -> None:
             click.echo(msgspec.json.encode(q))
         return
     table = Table()
-    table.add_column("query", min_width=max((len(q.id) for q in queries), default=0))  # what `show` and `remove` need, whole
-    for title in ("label", "IASC cluster", "languages", "sentences", "version", "threshold"):
+    table.add_column(
+        "query", min_width=max((len(q.id) for q in queries), default=0)
+    )  # what `show` and `remove` need, whole
+    for title in ("label", "IASC cluster", "languages", "sentences", "version", "alerts from", "reads"):
         table.add_column(title)
     for q in queries:
         table.add_row(
-            q.id, escape(q.label), q.iasc, str(len(q.sentences)), str(len(q.texts())), q.version,
-            "calibrated" if q.threshold is None else f"{q.threshold:.3f} (set)",
-        )  # fmt: skip
+            q.id,
+            escape(q.label),
+            q.iasc,
+            str(len(q.sentences)),
+            str(len(q.texts())),
+            q.version,
+            _bar(q),
+            escape(_reads(q)),
+        )
     out.print(table)
+
+
+def _bar(q: Query) -> str:
+    """From where on it alerts, in words."""
+    if q.probability is not None:
+        return f"{q.probability:.0%} likely"
+    if q.alerts_per_hour is not None:
+        return f"{q.alerts_per_hour:g} an hour"
+    return "calibrated" if q.threshold is None else f"score {q.threshold:.3f}"
+
+
+def _reads(q: Query) -> str:
+    """Its filter and its end, in words."""
+    asked = msgspec.structs.asdict(q.where) if q.where else {}
+    parts = [f"{name} {', '.join(map(str, value))}" for name, value in asked.items() if value]
+    return "; ".join([*parts, *([f"until {q.expires}"] if q.expires else [])])
 
 
 @query.command()
@@ -63,20 +96,28 @@ def show(settings: Settings, query_id: str) -> None:
 @click.argument("query_id", required=False)
 @click.argument("sentences", nargs=-1)
 @click.option("--lang", default="en", show_default=True, help="Language of the sentences.")
-@click.option("--label", help="What people see. Default for a new query: the category.")
-@click.option("--iasc", help="IASC cluster. Default for a new query: CCCM.")
-@click.option("--hxl", help="HXL tag, such as '#need +water'.")
-@click.option("--threshold", type=click.FloatRange(-1, 1), help="Alert threshold; default: calibrated or measured.")
-@click.option("--file", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="A query pack (YAML) instead of arguments.")  # fmt: skip
+@with_fields
+@click.option(
+    "--file",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A query pack (YAML) instead of arguments.",
+)
 @click.pass_obj
-def add(settings: Settings, query_id: str | None, sentences: tuple[str, ...], lang: str, label: str | None,
-        iasc: str | None, hxl: str | None, threshold: float | None, file: Path | None) -> None:  # fmt: skip
+def add(
+    settings: Settings,
+    query_id: str | None,
+    sentences: tuple[str, ...],
+    lang: str,
+    given: dict[str, Any],
+    file: Path | None,
+) -> None:
     """Add a query, or sentences to one that exists; what is given beside them replaces what it had.
 
     \b
     crisis query add need.boats "We need a boat to get off the roof" "Send boats to the school"
     crisis query add need.boats "Necesitamos una lancha" --lang es
+    crisis query add need.bridge "The bridge is gone" --must "puente,bridge*" --alerts-per-hour 5 --expires 2d
     crisis query add --file my-pack.yaml
     """
     if file is not None:
@@ -84,25 +125,30 @@ def add(settings: Settings, query_id: str | None, sentences: tuple[str, ...], la
     else:
         if not query_id or not sentences:
             raise click.UsageError("give a query id (need.… or offer.…) and at least one sentence, or --file")
-        asked = {"label": label, "iasc": iasc, "hxl": hxl, "threshold": threshold}
-        given = {name: value for name, value in asked.items() if value is not None}
-        changes = {query_id: _extended(settings, query_id, {lang: list(sentences)}, given)}
+        changes = {query_id: changed(read_queries(settings).get(query_id), query_id, {lang: list(sentences)}, given)}
+    _publish(settings, changes)
+
+
+@query.command()
+@click.argument("query_id")
+@with_fields
+@click.pass_obj
+def edit(settings: Settings, query_id: str, given: dict[str, Any]) -> None:
+    """Change what a query reads, from where on it alerts, how long it lives. Its sentences stay, and so do its alerts.
+
+    \b
+    crisis query edit need.water --languages ht,fr --probability 0.7
+    crisis query edit need.water --languages "" --alerts-per-hour 20
+    """
+    if not given:
+        raise click.UsageError("say what to change; `crisis query edit --help` lists it")
+    _publish(settings, {query_id: changed(_find(settings, query_id), query_id, {}, given)})
+
+
+def _publish(settings: Settings, changes: dict[str, Query]) -> None:
     publish_queries(settings, changes)
     for q in changes.values():
         click.echo(f"{q.id} is live, version {q.version}, {len(q.texts())} sentences")
-
-
-def _extended(settings: Settings, query_id: str, sentences: dict[str, list[str]], given: dict[str, str | float]) -> Query:
-    """The query with these sentences, by language, added to its own, and the fields that are given; or a new one."""
-    known = read_queries(settings).get(query_id)
-    if known is not None:
-        texts = known.sentences | {lang: known.sentences.get(lang, []) + added for lang, added in sentences.items()}
-        return check_query(msgspec.structs.replace(known, sentences=texts, **given))
-    kind, _, category = query_id.partition(".")
-    if kind not in ("need", "offer"):
-        raise QueryError(f"query id {query_id!r} must start with need. or offer.")
-    fields = {"label": category.replace("_", " ").capitalize()} | given
-    return check_query(Query(id=query_id, kind=kind, category=category, sentences=sentences, **fields))
 
 
 @query.command()
@@ -117,22 +163,73 @@ def remove(settings: Settings, query_ids: tuple[str, ...]) -> None:
 
 
 @query.command()
-@click.argument("text")
+@click.argument("words", nargs=-1, required=True, metavar="TEXT | QUERY_ID [SENTENCE]...")
+@click.option("--replay", metavar="FILE|6h", help="What QUERY_ID would have alerted in a file, or in the last 6h.")
+@click.option("--lang", default="en", show_default=True, help="Language of the sentences.")
+@with_fields
 @click.option("--bundled", is_flag=True, help="Use the bundled packs; needs no broker.")
-@click.option("-n", "most", default=5, show_default=True, help="Queries to show.")
+@click.option("-n", "most", default=5, show_default=True, help="Queries, or alerts, to show.")
+@VERSION
 @click.pass_obj
-def test(settings: Settings, text: str, bundled: bool, most: int) -> None:
-    """Show how TEXT scores against the queries, and whether it would alert."""
-    queries = load_queries() if bundled else list(read_queries(settings).values())
-    encoder = load_encoder(settings.encoder.ref)
-    matcher = build_matcher(settings, queries, encoder)
-    scores = matcher.scores(encoder.encode([text]))[0]
+def test(
+    settings: Settings,
+    words: tuple[str, ...],
+    replay: str | None,
+    lang: str,
+    given: dict[str, Any],
+    bundled: bool,
+    most: int,
+    version: str | None,
+) -> None:
+    """Show how TEXT scores against the queries; or, before it is saved, what a query would have alerted.
+
+    \b
+    crisis query test "nou bezwen dlo"
+    crisis query test need.boats "Send boats to the school" --languages en --replay 6h
+    """
+    queries = {q.id: q for q in (load_queries() if bundled else read_queries(settings).values())}
+    if replay is None:
+        if len(words) > 1 or given:
+            raise click.UsageError("give one TEXT, or --replay and a query as `crisis query add` takes it")
+        _test_text(make_ready(settings, chosen(settings, version), list(queries.values())), words[0], most)
+    else:
+        query_id, *sentences = words
+        tried = changed(queries.get(query_id), query_id, {lang: sentences} if sentences else {}, given)
+        queries[query_id] = tried
+        ready = make_ready(settings, chosen(settings, version), list(queries.values()))
+        ready = ready if bundled else teach(ready, list(read_labels(settings).values()))[0]
+        try:
+            done = rehearse(posts_of(settings, replay, ready), ready, query_id, Bars(settings.match))
+        except ConfigError as error:
+            raise click.UsageError(f"{replay!r} is no file and no time span such as 6h") from error
+        _show_rehearsal(tried, done, most)
+
+
+def _test_text(ready: Ready, text: str, most: int) -> None:
+    matcher = ready.matcher
+    scores = matcher.scores(ready.encoder.encode([text]))[0]
     table = Table("query", "score", "alert at", "suggestion at", "outcome")
     for index in (-scores).argsort(kind="stable")[:most]:
         t, score = matcher.thresholds[index], scores[index]
         outcome = "[red]alert" if score >= t.alert else "[yellow]suggestion" if score >= t.suggestion else "–"
         table.add_row(matcher.queries[index].id, f"{score:.3f}", f"{t.alert:.3f}", f"{t.suggestion:.3f}", outcome)
     out.print(table)
+
+
+def _show_rehearsal(tried: Query, done: Rehearsal, most: int) -> None:
+    """The likeliest alerts, their number by hour, and what an hour costs."""
+    for post, match in sorted(done.alerts, key=lambda alert: -(alert[1].probability or 0.0))[:most]:
+        text = escape(shorten(printable(post.text), 300))
+        out.print(f"{match.probability:.0%}  [{post.lang}] {text}".replace("[", "\\[", 1), soft_wrap=True)
+    for hour, count in sorted(done.by_hour.items()):
+        out.print(f"  {rfc3339(hour * HOUR_S)[:13].replace('T', ' ')} h  {count:>5}  {'█' * min(count, 60)}")
+    an_hour = len(done.alerts) / done.hours
+    out.print(
+        f"{tried.id}: {len(done.alerts):,} alerts and {done.suggestions:,} suggestions in {done.posts:,} posts of "
+        f"{done.hours:.1f} h; {done.already:,} of the alerts are of posts that alert for another query too.\n"
+        f"An hour costs {an_hour:.1f} alerts to read and {done.cpu_s / done.hours:.3f} s of CPU. Nothing was saved.",
+        soft_wrap=True,
+    )
 
 
 def _find(settings: Settings, query_id: str) -> Query:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -12,23 +12,24 @@ from typing import BinaryIO
 import click
 import msgspec
 import numpy as np
+from msgspec import structs
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from models.clustering import ClusterConfig
 from models.clusters.thresholds import suggest_thresholds
-from models.encoder import load_encoder
 from models.errors import Rejected, SampleTooSmall
 from models.posts import parse_post
 from models.queries import load_queries
 from models.records import MatchedFrame, Origin, Post
-from streams.clusterer import ClusterStage
+from streams.commands.versions import VERSION, chosen
 from streams.config import Settings
-from streams.frames import pack_vectors
-from streams.ingest.lines import is_table
-from streams.replay import open_lines, replay_file
-from streams.runtime import build_matcher
+from streams.ingest.lines import is_table, open_lines, read_frames
+from streams.pipeline.clusters import ClusterStage
+from streams.pipeline.frames import pack_vectors
+from streams.pipeline.replay import Replay, replay_records
+from streams.releases.versions import make_ready
 
 
 class OutFile(click.Path):
@@ -48,8 +49,11 @@ class OutFile(click.Path):
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUT = OutFile()
-PACKS = click.option("--packs", type=click.Path(exists=True, file_okay=False, path_type=Path),
-                     help="Folder of query packs (*.yaml) instead of the bundled ones.")  # fmt: skip
+PACKS = click.option(
+    "--packs",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of query packs (*.yaml) instead of the bundled ones.",
+)
 AT_ONCE = 1000  # posts encoded in one call
 THRESHOLD_ROWS = 4000  # rows that thresholds for given vectors are derived from
 note = Console(stderr=True)
@@ -58,7 +62,9 @@ _json = msgspec.json.Encoder().encode
 
 @contextlib.contextmanager
 def whole(path: Path | None) -> Iterator[BinaryIO | None]:
-    """To write a file that is there in full or, after an error, as it was before. A pipe or terminal is written to at once."""
+    """To write a file that is there in full or, after an error, as it was before. A pipe or terminal is written to at
+    once.
+    """
     if path is None:
         yield None
     elif path.exists() and not path.is_file():
@@ -87,7 +93,9 @@ def not_the_input(file: Path | None, *outs: Path | None) -> None:
 
 @contextlib.contextmanager
 def progress(path: Path, what: str, rows: int | None = None) -> Iterator:
-    """A progress bar over the posts of a file; yields advance(n). Refuses a file that has not `rows` posts, if given."""
+    """A progress bar over the posts of a file; yields advance(n). Refuses a file that has not `rows`
+    posts, if given.
+    """
     with open_lines(path) as lines:
         total = sum(bool(line.strip()) for line in lines)
     if rows is not None and rows != total:
@@ -98,15 +106,40 @@ def progress(path: Path, what: str, rows: int | None = None) -> Iterator:
         yield lambda n: bar.advance(task, n)
 
 
+def replay_file(
+    settings: Settings,
+    path: Path,
+    start_at: float,
+    on_frame: Callable[[int], None] = lambda n: None,
+    alerts_out: BinaryIO | None = None,
+    clusters_out: BinaryIO | None = None,
+    packs: Path | None = None,
+    version: str | None = None,
+) -> Replay:
+    """Replay a file of posts; `on_frame` is told how many lines were read."""
+    ready = make_ready(settings, chosen(settings, version), load_queries(packs))
+    with open_lines(path, settings.ingest.writer.line_bytes) as lines:
+        frames = read_frames(iter(lines))
+        return replay_records(settings, frames, start_at, ready, on_frame, alerts_out, clusters_out)
+
+
 @click.command()
 @click.argument("file", type=FILE)
 @click.option("--alerts", type=OUT, help="Write alerts here, JSON lines (updates and withdrawals as they happen).")
 @click.option("--clusters", type=OUT, help="Write cluster events here, JSON lines.")
 @click.option("--rejects", type=OUT, help="Write refused lines here with their reasons, JSON lines.")
 @PACKS
+@VERSION
 @click.pass_obj
-def replay(settings: Settings, file: Path, alerts: Path | None, clusters: Path | None, rejects: Path | None,
-           packs: Path | None) -> None:  # fmt: skip
+def replay(
+    settings: Settings,
+    file: Path,
+    alerts: Path | None,
+    clusters: Path | None,
+    rejects: Path | None,
+    packs: Path | None,
+    version: str | None,
+) -> None:
     """Run the whole pipeline over FILE (JSONL, CSV or TSV, .gz too): the live path's stages, without a broker.
 
     Posts need only `id` and `text`. The same file gives the same alerts, byte for byte.
@@ -115,7 +148,7 @@ def replay(settings: Settings, file: Path, alerts: Path | None, clusters: Path |
     with contextlib.ExitStack() as stack:
         outs = [stack.enter_context(whole(path)) for path in (alerts, clusters)]
         bar = stack.enter_context(progress(file, "replay"))
-        done = replay_file(settings, file, file.stat().st_mtime, bar, *outs, packs)
+        done = replay_file(settings, file, file.stat().st_mtime, bar, *outs, packs, version)
     if rejects:
         rejects.write_bytes(b"".join(_json(r) + b"\n" for r in done.rejects))
     table = Table("posts read", "alert", "suggestion", "no match", "folded", "deleted", "rejected")
@@ -135,7 +168,9 @@ def _posts(path: Path) -> Iterator[list[Post]]:
 
 
 def _post(path: Path, number: int, line: bytes) -> Post:
-    """A line's post; its text may be empty. What is no post stops the command: left out, it would shift the rows after it."""
+    """A line's post; its text may be empty. What is no post stops the command: left out, it would shift the rows after
+    it.
+    """
     try:
         post = parse_post(line, seen_at=path.stat().st_mtime, author_key=b"file", empty_ok=True)
         if isinstance(post, Post):
@@ -144,7 +179,8 @@ def _post(path: Path, number: int, line: bytes) -> Post:
     except Rejected as error:
         why = str(error)
     raise click.ClickException(
-        f"{path} {'row' if is_table(path) else 'line'} {number}: {why}. Row i must be line i, so no line is skipped: take it out. (`crisis replay` counts "
+        f"{path} {'row' if is_table(path) else 'line'} {number}: {why}. Row i must be line i, so no line is "
+        "skipped: take it out. (`crisis replay` counts "
         "such lines and goes on.)"
     )
 
@@ -152,11 +188,12 @@ def _post(path: Path, number: int, line: bytes) -> Post:
 @click.command()
 @click.argument("file", type=FILE)
 @click.option("--out", type=OUT, required=True, help="NumPy file to write: float32 unit rows, row i = line i.")
+@VERSION
 @click.pass_obj
-def embed(settings: Settings, file: Path, out: Path) -> None:
+def embed(settings: Settings, file: Path, out: Path, version: str | None) -> None:
     """Embed the posts of FILE."""
     not_the_input(file, out)
-    encoder = load_encoder(settings.encoder.ref)
+    encoder = chosen(settings, version).encoder
     blocks = []
     with progress(file, "embed") as advance:
         for posts in _posts(file):
@@ -170,19 +207,26 @@ def embed(settings: Settings, file: Path, out: Path) -> None:
 @click.command()
 @click.argument("file", type=FILE)
 @click.option("--scores", type=OUT, required=True, help='JSON lines to write: {"id", "scores": {query id: score}}.')
+@click.option("--explain", is_flag=True, help='Add "matches": the readings of each post and what adds up to them.')
 @PACKS
+@VERSION
 @click.pass_obj
-def match(settings: Settings, file: Path, scores: Path, packs: Path | None) -> None:
+def match(settings: Settings, file: Path, scores: Path, explain: bool, packs: Path | None, version: str | None) -> None:
     """Score every post of FILE against every query."""
     not_the_input(file, scores)
-    encoder = load_encoder(settings.encoder.ref)
-    matcher = build_matcher(settings, load_queries(packs), encoder)
+    ready = make_ready(settings, chosen(settings, version), load_queries(packs))
+    encoder, matcher = ready.encoder, ready.matcher
     ids = [q.id for q in matcher.queries]
     with whole(scores) as out, progress(file, "match") as advance:
         for posts in _posts(file):
-            rows = matcher.scores(encoder.encode([p.text for p in posts]))
-            for post, row in zip(posts, rows.tolist(), strict=True):
-                out.write(_json({"id": post.id, "scores": dict(zip(ids, row, strict=True))}) + b"\n")
+            vectors = encoder.encode([p.text for p in posts])
+            numbers = [str(row) for row in range(len(posts))]  # ids may occur twice in a file
+            found = matcher.match(numbers, vectors, encoder.version, posts) if explain else []
+            for number, post, row in zip(numbers, posts, matcher.scores(vectors).tolist(), strict=True):
+                line: dict[str, object] = {"id": post.id, "scores": dict(zip(ids, row, strict=True))}
+                if explain:
+                    line["matches"] = [structs.replace(m, post_id=post.id) for m in found if m.post_id == number]
+                out.write(_json(line) + b"\n")
             advance(len(posts))
 
 
@@ -194,7 +238,9 @@ def _read_vectors(path: Path) -> np.ndarray:
     except (ValueError, EOFError) as error:
         raise click.ClickException(f"{path} is no NumPy file (.npy) of numbers: {error}") from error
     if given.ndim != 2 or not given.shape[1] or given.dtype.kind != "f" or not np.isfinite(given).all():
-        raise click.ClickException(f"{path} holds {given.dtype} of shape {given.shape}: finite floats (posts, dim) are needed")
+        raise click.ClickException(
+            f"{path} holds {given.dtype} of shape {given.shape}: finite floats (posts, dim) are needed"
+        )
     return given
 
 
@@ -212,23 +258,28 @@ def _fitting(config: ClusterConfig, vectors: np.ndarray) -> ClusterConfig:
 @click.argument("file", type=FILE)
 @click.option("--out", type=OUT, required=True, help='JSON lines to write: {"id", "arrival", "cluster"}.')
 @click.option("--vectors", type=FILE, help="NumPy file of vectors (row i = line i) instead of the encoder's.")
+@VERSION
 @click.pass_obj
-def cluster(settings: Settings, file: Path, out: Path, vectors: Path | None) -> None:
+def cluster(settings: Settings, file: Path, out: Path, vectors: Path | None, version: str | None) -> None:
     """Cluster the posts of FILE in order: the cluster shown at arrival, and the one it settled in."""
     not_the_input(file, out)
     not_the_input(vectors, out)
     given = _read_vectors(vectors) if vectors else None
-    encoder = None if vectors else load_encoder(settings.encoder.ref)
-    version, dim = ("given", given.shape[1]) if encoder is None else (encoder.version, encoder.dim)
-    config = settings.cluster if given is None else _fitting(settings.cluster, given)
-    stage = ClusterStage.new(config, dim, version)
+    if given is None:
+        loaded = chosen(settings, version)
+        encoder, config = loaded.encoder, settings.clusters_under(loaded.clusters)
+        made_by, dim = encoder.version, encoder.dim
+    else:
+        encoder, config = None, _fitting(settings.cluster, given)
+        made_by, dim = "given", given.shape[1]
+    stage = ClusterStage.new(config, dim, made_by)
     ids, arrival, at = [], [], 0
     with progress(file, "cluster", None if given is None else len(given)) as advance:
         for number, posts in enumerate(_posts(file)):
             rows = given[at : at + len(posts)] if encoder is None else encoder.encode([p.text for p in posts])
             at += len(posts)
             frame = MatchedFrame(
-                origin=Origin(0, number), posts=posts, encoder_version=version, dim=dim, vectors=pack_vectors(rows)
+                origin=Origin(0, number), posts=posts, encoder_version=made_by, dim=dim, vectors=pack_vectors(rows)
             )
             stage.add_all([frame])
             ids += [p.id for p in posts]

@@ -1,11 +1,11 @@
-"""`crisis search`: asks the running dashboard, which keeps the recent posts in memory (streams/searcher.py)."""
+"""`crisis search`: asks the running dashboard, which keeps the recent posts in memory (streams/search/follower.py)."""
 
 from __future__ import annotations
 
 import click
 
 from streams.config import Settings
-from streams.outputs import Span
+from streams.outputs.span import Span
 
 
 @click.command()
@@ -16,7 +16,9 @@ from streams.outputs import Span
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--url", help="Where the dashboard runs. Default: as in the settings.")
 @click.pass_obj
-def search(settings: Settings, text: str, lang: str | None, last_s: float | None, k: int, form: str, url: str | None) -> None:
+def search(
+    settings: Settings, text: str, lang: str | None, last_s: float | None, k: int, form: str, url: str | None
+) -> None:
     """Find recent posts that mean TEXT, written in any language.
 
     Asks the running dashboard, which keeps the recent posts in memory.
@@ -25,7 +27,7 @@ def search(settings: Settings, text: str, lang: str | None, last_s: float | None
     crisis search "people trapped under a roof" --last 6h
     crisis search "agua potable" --lang ar -k 20 --format json
     """
-    from streams.dashboard.client import ask_search
+    from streams.search.client import ask_search
 
     found = ask_search(settings, text, lang=lang, last_s=last_s, k=k, url=url)
     if form == "json":

@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from models.queries import load_queries
+from streams.broker.queries import publish_queries, read_queries
+from streams.broker.topics import make_topics, mend_topics
 from streams.config import Settings
-from streams.control import publish_queries, read_queries
-from streams.kafka import make_topics, mend_topics
-from streams.state import LiveView, connect, reaching_redis
+from streams.view.connect import connect, reaching_redis
+from streams.view.live import LiveView
 
 
 def prepare(settings: Settings, packs: Path | None = None) -> tuple[list[str], int]:
@@ -34,8 +35,11 @@ async def _forget(settings: Settings) -> int:
 
 
 @click.command()
-@click.option("--packs", type=click.Path(exists=True, file_okay=False, path_type=Path),
-              help="Folder of query packs (*.yaml) to load instead of the bundled ones.")  # fmt: skip
+@click.option(
+    "--packs",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of query packs (*.yaml) to load instead of the bundled ones.",
+)
 @click.option("--reset-view", is_flag=True, help="Also forget the live view in Redis (after deleting topics).")
 @click.pass_obj
 def topics(settings: Settings, packs: Path | None, reset_view: bool) -> None:

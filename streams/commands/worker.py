@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-
 import click
-import faust
 
-from streams.agents import AGENTS
-from streams.app import create_app
+from streams.broker.topics import AGENTS
 from streams.config import Settings
 
 
@@ -36,8 +31,6 @@ def worker(settings: Settings, agents: tuple[str, ...], web_port: int | None) ->
     """
     if web_port is not None:
         settings = settings.model_copy(update={"worker": settings.worker.model_copy(update={"web_port": web_port})})
-    app = create_app(settings, agents)
-    with tempfile.TemporaryDirectory(prefix="crisis-worker-") as scratch:  # Faust insists on a data directory
-        app.conf.datadir = scratch
-        faust.Worker(app, loglevel="INFO", quiet=False, redirect_stdouts=False, blocking_timeout=10.0,
-                     debug=bool(os.environ.get("CRISIS_DEBUG"))).execute_from_commandline()  # fmt: skip
+    from streams.worker.app import run_worker
+
+    run_worker(settings, agents)

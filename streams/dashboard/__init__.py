@@ -1,7 +1,7 @@
 """The live page: open needs and offers, newest alerts, growing clusters, the pipeline's health, and search.
 
-board, stats: what is shown (pure)   feed: the one reader of Redis and its viewers   app: pages and API
-guard: headers, token                lag: how far the workers are behind             client: `crisis search`
+page_model, stats: what is shown (pure)   feed: the one reader of Redis and its viewers   app: pages and API
+headers: safe headers and the token gate
 """
 
 from __future__ import annotations
@@ -21,15 +21,19 @@ async def serve(settings: Settings, *, search: bool = True) -> None:
     import uvicorn
 
     from streams.dashboard.app import create_dashboard
-    from streams.searcher import Searcher
-    from streams.state import LiveView, connect
+    from streams.search.follower import Searcher
+    from streams.view.connect import connect
+    from streams.view.live import LiveView
+    from streams.web.deadline import DeadlineProtocol
 
     listener = _listen(settings.dashboard.host, settings.dashboard.port)
     redis = connect(settings.redis)
     app = create_dashboard(settings, LiveView(redis, settings), Searcher(settings) if search else None)
     host, port = listener.getsockname()[:2]
     click.echo(f"dashboard: http://{f'[{host}]' if ':' in host else host}:{port}")
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, timeout_graceful_shutdown=3, http=DeadlineProtocol
+    )
     try:
         await uvicorn.Server(config).serve(sockets=[listener])
     finally:

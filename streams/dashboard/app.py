@@ -7,8 +7,12 @@
 | /api/alerts?kind&category&level&lang&source&cluster&q&n&before | AlertPage, newest first |
 | /api/clusters?n | [ClusterEvent], strongest burst first, then the biggest |
 | /api/search?text&k&lang&last_s | HitPage: posts by meaning |
+| /api/taught | Taught: what people said about alerts, how often they were right, which to ask about |
+| POST /api/labels | takes Said, answers with the Label; only from our own page or a program (headers.own_page) |
+| POST /api/labels/undo | takes TakenBack |
 | /events?(filter)&since | server-sent events, see feed.py |
-| /healthz | 200 while Redis answers and is followed |
+| /healthz | the same sentence; 200 while this process follows Redis and Redis answers: else start it again |
+| /readyz | the health of the whole in a sentence, 503 while nothing new can come |
 """
 
 from __future__ import annotations
@@ -17,8 +21,10 @@ import asyncio
 import contextlib
 import functools
 import logging
+import time
 from collections.abc import AsyncIterator, Sequence
 from importlib.resources import files
+from typing import TypeVar
 
 import anyio
 import msgspec
@@ -28,6 +34,7 @@ from msgspec import Struct
 from redis.exceptions import RedisError
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -37,24 +44,29 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from models.alerts import rfc3339
-from models.errors import CrisisError, ServiceError
+from models.errors import CrisisError, LabelError, ServiceError
+from models.feedback.records import label_alert
 from models.queries import load_queries
 from models.records import ClusterEvent
 from streams.config import Settings, secret
-from streams.dashboard.board import AlertPage, Category, Filter
-from streams.dashboard.client import Hit, HitPage
 from streams.dashboard.feed import Event, Feed
-from streams.dashboard.guard import SafeHeaders, TokenGate, log_in
+from streams.dashboard.headers import SafeHeaders, TokenGate, log_in, own_page
+from streams.dashboard.lessons import Lessons, Said, TakenBack
+from streams.dashboard.page_model import AlertPage, Category, Filter
 from streams.dashboard.stats import Stats, encode
 from streams.outputs.printable import web_link
-from streams.searcher import Searcher
-from streams.state import LiveView
+from streams.search.client import Hit, HitPage
+from streams.search.follower import Searcher
+from streams.view.live import LiveView
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 SHOWN_ALERTS, SHOWN_CLUSTERS = 100, 30
 MOST_ALERTS, MOST_CLUSTERS, MOST_HITS = 500, 500, 100
+LONGEST_LABEL = 8192  # bytes of what a page sends
 LONGEST_QUERY = 2000  # characters of a search text
+SEARCHES = 4  # at a time: they share one thread, and a queue without end would make everybody wait
 
 # Most urgent first; a category not named here comes after these.
 ORDER = (
@@ -84,16 +96,18 @@ class PageData(Struct, frozen=True):
     wanted: Filter
 
 
-@functools.cache  # reading YAML of 25 languages takes a second
+@functools.cache  # they never change: 0.1 s of reading YAML, once
 def bundled_categories() -> tuple[Category, ...]:
     """The categories of the bundled queries, most urgent first. Blocking: reads files."""
     found = {q.category: Category(q.category, q.label, q.iasc) for q in load_queries()}
-    return tuple(sorted(found.values(), key=lambda c: (ORDER.index(c.category) if c.category in ORDER else 99, c.label)))
+    return tuple(
+        sorted(found.values(), key=lambda c: (ORDER.index(c.category) if c.category in ORDER else 99, c.label))
+    )
 
 
 def create_dashboard(settings: Settings, view: LiveView, searcher: Searcher | None) -> Starlette:
     """The application. Its lifespan runs the feed and the searcher; `app.state.feed` is the Feed."""
-    token = secret(settings.dashboard.token_file)
+    token = secret(settings.dashboard.token_file, least_chars=16)
     routes = _Routes(settings, view, searcher, token)
 
     @contextlib.asynccontextmanager
@@ -103,27 +117,31 @@ def create_dashboard(settings: Settings, view: LiveView, searcher: Searcher | No
             await searcher.start()
         routes.task = feed = asyncio.create_task(routes.feed.run(), name="dashboard-feed")
         feed.add_done_callback(_say_why)
+        learning = asyncio.create_task(routes.lessons.run(), name="dashboard-lessons")
         try:
             yield
         finally:
-            reading.cancel()
-            feed.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await feed
+            for task in (reading, feed, learning):
+                task.cancel()
+            for task in (feed, learning):
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
             if searcher is not None:
                 await searcher.stop()
 
-    middleware = [Middleware(SafeHeaders)]
+    # A page of somebody else must not reach us by giving its own host name our address, wherever we listen.
+    hosts = [host.strip() for host in settings.dashboard.allowed_hosts.split(",") if host.strip()]
+    middleware = [Middleware(SafeHeaders), Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)]
     if token:
         middleware.append(Middleware(TokenGate, token=token))
-    elif settings.dashboard.host in ("127.0.0.1", "localhost", "::1"):
-        # Without a token, a page of somebody else must not reach us by giving its own host name our address.
-        middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"]))
-    else:
-        log.warning("the dashboard listens on %s without a token: everyone who reaches it can read it "
-                    "(dashboard.token_file)", settings.dashboard.host)  # fmt: skip
+    elif settings.dashboard.host not in ("127.0.0.1", "localhost", "::1"):
+        log.warning(
+            "the dashboard listens on %s without a token: everyone who reaches it can read it (dashboard.token_file)",
+            settings.dashboard.host,
+        )
     middleware.append(Middleware(GZipMiddleware, minimum_size=1000))
     app = Starlette(routes=routes.table(), middleware=middleware, lifespan=lifespan)
+    app.add_exception_handler(LabelError, lambda _, error: PlainTextResponse(f"{error}\n", 400))
     app.add_exception_handler(CrisisError, lambda _, error: PlainTextResponse(f"{error}\n", 503))
     app.state.feed = routes.feed
     return app
@@ -139,26 +157,41 @@ class _Routes:
 
     def __init__(self, settings: Settings, view: LiveView, searcher: Searcher | None, token: str | None) -> None:
         self.view, self.searcher, self.token = view, searcher, token
-        self.feed = Feed(settings, view, (lambda: searcher.status) if searcher is not None else None)
+        self.lessons = Lessons(settings)
+        status = (lambda: searcher.status) if searcher is not None else None
+        self.feed = Feed(settings, view, status, lambda: self.lessons.revision)
         self.categories: Sequence[Category] = ()
         self._read = asyncio.Event()
         self.task: asyncio.Task | None = None
+        self._searching = 0
 
     def table(self) -> list[Route | Mount]:
         static = StaticFiles(directory=str(files("streams.dashboard") / "static"))
         return [
-            Route("/", self.page), Route("/api/state", self.state), Route("/api/alerts", self.alerts),
-            Route("/api/clusters", self.clusters), Route("/api/search", self.search), Route("/events", self.events),
-            Route("/healthz", self.healthz), Route("/login", self.login, methods=["GET", "POST"]),
+            Route("/", self.page),
+            Route("/api/state", self.state),
+            Route("/api/alerts", self.alerts),
+            Route("/api/clusters", self.clusters),
+            Route("/api/search", self.search),
+            Route("/api/taught", self.taught),
+            Route("/api/labels", self.label, methods=["POST"]),
+            Route("/api/labels/undo", self.take_back, methods=["POST"]),
+            Route("/events", self.events),
+            Route("/healthz", self.healthz),
+            Route("/readyz", self.readyz),
+            Route("/login", self.login, methods=["GET", "POST"]),
             Mount("/static", static),
-        ]  # fmt: skip
+        ]
 
     def _state(self) -> State:
         board = self.feed.board
         return State(
-            msgspec.structs.replace(self.feed.stats, open=board.open_counts()), board.categories(self.categories),
-            board.growing(SHOWN_CLUSTERS), list(self.feed.history), self.feed.settle(),
-        )  # fmt: skip
+            msgspec.structs.replace(self.feed.stats, open=board.open_counts()),
+            board.categories(self.categories),
+            board.growing(SHOWN_CLUSTERS),
+            list(self.feed.history),
+            self.feed.settle(),
+        )
 
     def _alerts(self, wanted: Filter, most: int, before: int | None = None) -> AlertPage:
         return AlertPage(*self.feed.board.find(wanted, most, before), self.feed.settle())
@@ -181,7 +214,9 @@ class _Routes:
         data = encode(PageData(self._state(), self._alerts(wanted, SHOWN_ALERTS), wanted)).decode()
         for sign in "<>&\u2028\u2029":  # inside <script> no entity is decoded: write them as JSON escapes
             data = data.replace(sign, f"\\u{ord(sign):04x}")
-        return HTMLResponse(_templates.get_template("page.html").render(data=Markup(data), token=self.token is not None))
+        return HTMLResponse(
+            _templates.get_template("page.html").render(data=Markup(data), token=self.token is not None)
+        )
 
     async def state(self, _: Request) -> Response:
         await self._loaded()
@@ -204,14 +239,48 @@ class _Routes:
         if not text or len(text) > LONGEST_QUERY:
             return PlainTextResponse(f"text: say what to search for, in at most {LONGEST_QUERY} characters\n", 400)
         lang, last_s = request.query_params.get("lang") or None, _number(request, "last_s", 0, 10**9) or None
-        found = await self.searcher.search(text, _number(request, "k", 20, MOST_HITS), lang, last_s)
+        if self._searching >= SEARCHES:
+            busy = "too many searches are waiting: try again in a moment\n"
+            return PlainTextResponse(busy, 429, {"Retry-After": "2"})
+        self._searching += 1
+        try:
+            found = await self.searcher.search(text, _number(request, "k", 20, MOST_HITS), lang, last_s)
+        finally:
+            self._searching -= 1
         hits = [
-            Hit(f.post.id, f.post.text, f.post.lang, f.post.source, rfc3339(f.post.created_at), round(f.score, 4),
-                web_link(f.post.url))
+            Hit(
+                f.post.id,
+                f.post.text,
+                f.post.lang,
+                f.post.source,
+                rfc3339(f.post.created_at),
+                round(f.score, 4),
+                web_link(f.post.url),
+            )
             for f in found
-        ]  # fmt: skip
+        ]
         status = self.searcher.status
         return _json(HitPage(hits, status.posts, status.state == "ready"))
+
+    async def taught(self, _: Request) -> Response:
+        await self._loaded()
+        return _json(await self.lessons.taught(self.feed.board.open_alerts()))
+
+    async def label(self, request: Request) -> Response:
+        said = await _sent(request, Said)
+        alert = self.feed.board.alert(said.alert_id)
+        if alert is None:
+            raise LabelError("this alert is not on the board any more")
+        label = label_alert(alert, said.verdict, said.by, time.time(), said.query_id, said.instead)
+        await self.lessons.write([label])
+        return _json(label)
+
+    async def take_back(self, request: Request) -> Response:
+        key = (await _sent(request, TakenBack)).key
+        if key not in self.lessons.labels:
+            raise LabelError("nothing was said about that, or it is taken back already")
+        await self.lessons.write([], [key])
+        return Response(status_code=204)
 
     async def events(self, request: Request) -> Response:
         last_id = request.headers.get("last-event-id") or request.query_params.get("since")
@@ -228,9 +297,13 @@ class _Routes:
                 stop.cancel()
 
         return EventSourceResponse(
-            stream(), ping=15, send_timeout=30, headers={"X-Accel-Buffering": "no"}, shutdown_event=closing,
+            stream(),
+            ping=15,
+            send_timeout=30,
+            headers={"X-Accel-Buffering": "no"},
+            shutdown_event=closing,
             shutdown_grace_period=1.0,
-        )  # fmt: skip
+        )
 
     async def healthz(self, _: Request) -> Response:
         if self.task is not None and self.task.done():
@@ -239,7 +312,12 @@ class _Routes:
             await asyncio.wait_for(self.view.redis.ping(), 2.0)
         except (RedisError, OSError, TimeoutError) as error:
             return PlainTextResponse(f"no answer from Redis: {error}\n", 503)
-        return PlainTextResponse("ok\n")
+        return PlainTextResponse(f"{self.feed.health.sentence}\n")
+
+    async def readyz(self, _: Request) -> Response:
+        """The sentence the page shows; 503 where nothing new can come."""
+        health = self.feed.health
+        return PlainTextResponse(f"{health.sentence}\n", 503 if health.level == "down" else 200)
 
     async def login(self, request: Request) -> Response:
         if self.token is None:
@@ -263,6 +341,21 @@ async def _next(events: AsyncIterator[Event], stop: asyncio.Task) -> Event | Non
     finally:
         coming.cancel()
         await asyncio.wait({coming})
+
+
+async def _sent(request: Request, kind: type[T]) -> T:
+    """What our own page, or a program, sent. Raises LabelError, or HTTPException 403 for anybody else's page."""
+    if not own_page(request):
+        raise HTTPException(403, "send JSON (Content-Type: application/json) from the dashboard's own page\n")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LONGEST_LABEL:
+            raise LabelError(f"at most {LONGEST_LABEL} bytes")
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.MsgspecError as error:
+        raise LabelError(str(error)) from error
 
 
 def _json(record: object) -> Response:

@@ -26,15 +26,20 @@ from redis.exceptions import RedisError
 
 from models.errors import CrisisError
 from models.records import Alert, ClusterEvent
+from streams.broker.backoff import Good, keep_up
+from streams.broker.lag import LagReader
+from streams.broker.topics import AGENTS
 from streams.config import Settings
-from streams.dashboard.board import Board, Filter
-from streams.dashboard.lag import LagReader
-from streams.dashboard.stats import OUTCOMES, Rate, Stats, biggest, encode, percentiles, worker_statuses
-from streams.state import LiveView
+from streams.dashboard.page_model import Board, Filter
+from streams.dashboard.stats import COUNTED, Rate, Stats, biggest, encode, percentiles, worker_statuses
+from streams.view.health import Health, judge
+from streams.view.live import LiveView
+from streams.view.status import WorkerStatus
 
 log = logging.getLogger(__name__)
 
 FLUSH_S, TICK_S, LAG_S = 0.25, 1.0, 4.0
+MEASURE_S = 2.0  # for Redis to give all figures of a tick; with SILENT_S of health.py, five seconds
 KEPT_BATCHES = 400  # about 100 s of a busy stream: enough for a phone that loses its network for a moment
 BIG_BATCH = 200  # more alerts at once than anyone reads: the viewer fetches the newest instead
 QUEUE = 64
@@ -72,14 +77,20 @@ _decode = msgspec.json.Decoder(_News).decode
 class Feed:
     """Run `await run()` as one task; viewers iterate over `events(...)`."""
 
-    def __init__(self, settings: Settings, view: LiveView, search_status: Callable[[], object] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        view: LiveView,
+        search_status: Callable[[], object] | None = None,
+        taught: Callable[[], int] = lambda: 0,
+    ) -> None:
         self.settings, self.view = settings, view
         self.board = Board(settings.redis.recent_alerts)
         self.stats = Stats(at=0.0, problem="starting")
         self.history: deque[float] = deque([0.0] * 90, maxlen=90)  # posts/s, one per tick
         self.boot = secrets.token_hex(4)  # ids of an earlier process mean nothing here
         self.loaded = asyncio.Event()
-        self._search_status = search_status
+        self._search_status, self._taught = search_status, taught
         self._number = 0
         self._kept: deque[Batch] = deque(maxlen=KEPT_BATCHES)
         self._viewers: set[asyncio.Queue[Batch | Stats]] = set()
@@ -87,6 +98,13 @@ class Feed:
         self._clusters: dict[str, ClusterEvent] = {}
         self._rate = Rate()
         self._lag: dict[str, int] | None = None
+        self._workers: dict[str, WorkerStatus] = {}
+        self._answered = time.monotonic()  # when Redis last gave all figures
+
+    @property
+    def health(self) -> Health:
+        """The one sentence about the whole, from what is known at this moment."""
+        return judge(time.monotonic() - self._answered, self._workers, self._lag, AGENTS, time.time())
 
     def settle(self) -> str:
         """Hand out what waits for the next flush; returns the id after which events tell what the board does not hold.
@@ -109,19 +127,18 @@ class Feed:
                 tasks.create_task(work(), name=f"dashboard{work.__name__}")
 
     async def _listen(self) -> None:
-        wait_s = 0.5
-        while True:
-            try:
-                async with self.view.redis.pubsub(ignore_subscribe_messages=True) as channel:
-                    await channel.subscribe(self.view.key("live"))
-                    await self._load()  # after subscribing: nothing falls between the two
-                    wait_s = 0.5
-                    async for message in channel.listen():
-                        self._take(message["data"])
-            except (RedisError, OSError) as error:
-                log.warning("Redis is away (%s); again in %.1f s", error, wait_s)
-            await asyncio.sleep(wait_s)
-            wait_s = min(10.0, wait_s * 2)
+        def away(error: BaseException, pause_s: float) -> None:
+            log.warning("Redis is away (%s); again in %.1f s", error, pause_s)
+
+        await keep_up(self._hear, (RedisError, OSError), away, first_s=0.5, longest_s=10.0)
+
+    async def _hear(self, good: Good) -> None:
+        async with self.view.redis.pubsub(ignore_subscribe_messages=True) as channel:
+            await channel.subscribe(self.view.key("live"))
+            await self._load()  # after subscribing: nothing falls between the two
+            good()
+            async for message in channel.listen():
+                self._take(message["data"])
 
     async def _load(self) -> None:
         alerts = await self.view.recent_alerts(self.settings.redis.recent_alerts)
@@ -171,10 +188,13 @@ class Feed:
         while True:
             at = time.time()
             try:
-                self.stats = await self._measure(at)
+                async with asyncio.timeout(MEASURE_S):  # a frozen Redis answers nothing, and raises nothing
+                    self.stats = await self._measure(at)
+                self._answered = time.monotonic()
             except (RedisError, OSError) as error:
-                why = f"no answer from Redis: {error}"
+                why = f"no answer from Redis: {error or f'for {time.monotonic() - self._answered:.0f} s'}"
                 self.stats = msgspec.structs.replace(self.stats, at=at, posts_per_s=0.0, repeats={}, problem=why)
+            self.stats = msgspec.structs.replace(self.stats, health=self.health, taught=self._taught())
             self.history.append(round(self.stats.posts_per_s, 1))
             self._hand_out(self.stats)
             await asyncio.sleep(max(0.1, TICK_S - (time.time() - at)))
@@ -182,23 +202,38 @@ class Feed:
     async def _measure(self, at: float) -> Stats:
         view, ids = self.view, self.board.newest_posts(REPEATS_OF)
         counts, reasons, langs, sources, latencies, workers, proposals, repeats = await asyncio.gather(
-            view.counts("counts"), view.counts("reasons"), view.counts("langs"), view.counts("sources"),
-            view.latencies_ms(), view.workers(), view.proposals(), view.repeats_of(ids),
-        )  # fmt: skip
+            view.counts("counts"),
+            view.counts("reasons"),
+            view.counts("langs"),
+            view.counts("sources"),
+            view.latencies_ms(),
+            view.workers(),
+            view.proposals(),
+            view.repeats_of(ids),
+        )
+        self._workers = workers
         p50, p95 = percentiles(latencies)
         if counts.get("read", 0) < self.stats.totals.get("read", 0):  # the live view was cleared: start over with it
             self.board = Board(self.settings.redis.recent_alerts)
             await self._load()
             self._send(resync=True)
         return Stats(
-            at=at, posts_per_s=round(self._rate.add(at, counts.get("read", 0)), 1), latency_p50_ms=p50, latency_p95_ms=p95,
-            totals={name: counts.get(name, 0) for name in OUTCOMES}, reasons=dict(biggest(reasons)),
-            open=self.board.open_counts(), langs=biggest(langs), sources=biggest(sources), lag=self._lag,
-            workers=worker_statuses(workers, at), clusters=len(self.board.clusters),
+            at=at,
+            posts_per_s=round(self._rate.add(at, counts.get("read", 0)), 1),
+            latency_p50_ms=p50,
+            latency_p95_ms=p95,
+            totals={name: counts.get(name, 0) for name in COUNTED},
+            reasons=dict(biggest(reasons)),
+            open=self.board.open_counts(),
+            langs=biggest(langs),
+            sources=biggest(sources),
+            lag=self._lag,
+            workers=worker_statuses(workers, at),
+            clusters=len(self.board.clusters),
             proposals=proposals[:SHOWN_PROPOSALS],
             search=self._search_status() if self._search_status else None,
             repeats=self.board.put_repeats(ids, repeats),
-        )  # fmt: skip
+        )
 
     async def _watch_lag(self) -> None:
         reader, wait_s = LagReader(self.settings), LAG_S

@@ -10,15 +10,17 @@ import numpy as np
 from msgspec import Struct
 
 from models.audit import MergeProposal
-from streams.dashboard.board import OpenCount
-from streams.searcher import SearchStatus
+from streams.dashboard.page_model import OpenCount
+from streams.pipeline.outcomes import OUTCOMES
+from streams.search.follower import SearchStatus
+from streams.view.health import Health
+from streams.view.status import WorkerStatus
 
-OUTCOMES = ("read", "accepted", "alert", "suggestion", "no_match", "folded", "rejected", "deleted")
-WORKER_GONE_S = 15.0  # a worker speaks every second; silent for so long it counts as gone
+COUNTED = ("read", "accepted", *OUTCOMES)  # what the page is told, of all posts so far
 WORKER_FORGOTTEN_S = 3600.0
 
 
-class WorkerStatus(Struct, frozen=True):
+class ShownWorker(Struct, frozen=True):
     """What a worker said last, and how long ago."""
 
     name: str
@@ -42,12 +44,14 @@ class Stats(Struct, frozen=True):
     langs: list[tuple[str, int]] = []
     sources: list[tuple[str, int]] = []
     lag: dict[str, int] | None = None
-    workers: list[WorkerStatus] = []
+    workers: list[ShownWorker] = []
     clusters: int = 0
     proposals: list[MergeProposal] = []  # clusters the last audit takes for one, most similar first
     search: SearchStatus | None = None
     repeats: dict[str, int] = {}  # changed since the last time
     problem: str = ""  # why the numbers are old, if they are
+    taught: int = 0  # grows when labels change: then /api/taught has news
+    health: Health = Health("down", "starting")
 
 
 class Rate:
@@ -83,21 +87,20 @@ def biggest(counts: Mapping[str, int], most: int = 12) -> list[tuple[str, int]]:
     return order[:most] + ([("", rest)] if rest else [])
 
 
-def worker_statuses(said: Mapping[str, Mapping], at: float) -> list[WorkerStatus]:
+def worker_statuses(said: Mapping[str, WorkerStatus], at: float) -> list[ShownWorker]:
     """Workers by name; the silent are gone, the long silent left out."""
-    found = []
-    for name, word in sorted(said.items()):
-        silent_s = max(0.0, at - float(word.get("at", 0.0)))
-        if silent_s > WORKER_FORGOTTEN_S:
-            continue
-        state = "gone" if silent_s > WORKER_GONE_S else str(word.get("state", "ready"))
-        found.append(
-            WorkerStatus(
-                name, state, [str(a) for a in word.get("agents", [])], str(word.get("encoder_version", "")),
-                str(word.get("message", "")), round(silent_s, 1),
-            )
-        )  # fmt: skip
-    return found
+    return [
+        ShownWorker(
+            name,
+            word.state if word.lives(at) else "gone",
+            word.agents,
+            word.encoder_version,
+            word.message,
+            round(word.silent_s(at), 1),
+        )
+        for name, word in sorted(said.items())
+        if word.silent_s(at) <= WORKER_FORGOTTEN_S
+    ]
 
 
 encode = msgspec.json.Encoder().encode

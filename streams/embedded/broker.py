@@ -2,8 +2,8 @@
 
 For `crisis demo` and quick tests: nothing is replicated or written to disk, everyone may connect, and what exceeds the
 retention is gone. Not here: transactions, static members, changes to a topic, deleting single records, access control,
-TLS, quotas, retention by time, compaction (a compacted topic keeps what Apache Kafka has not compacted yet: all). What it
-does is held to Apache Kafka by tests/embedded, one suite that runs against both.
+TLS, quotas, retention by time, compaction (a compacted topic keeps what Apache Kafka has not compacted yet: all). What
+it does is held to Apache Kafka by tests/embedded, one suite that runs against both.
 """
 
 from __future__ import annotations

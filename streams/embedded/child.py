@@ -33,9 +33,17 @@ class Child:
         self.log = log
         with log.open("wb") as out:
             self._shell = subprocess.Popen(
-                ["sh", "-c", GUARD, "sh", *map(str, args)], stdin=subprocess.PIPE, stdout=out,
-                stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
+                ["sh", "-c", GUARD, "sh", *map(str, args)],
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Of its session, which is its process group too."""
+        return self._shell.pid
 
     def ended(self) -> bool:
         """True if it is not running (any more)."""

@@ -34,6 +34,7 @@ class TopicConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     max_message_bytes: Annotated[int, msgspec.Meta(ge=0)] = 1_048_588
     retention_bytes: Annotated[int, msgspec.Meta(ge=-1)] = -1
     min_cleanable_dirty_ratio: float = 0.5  # the rest means something on disk only
+    max_compaction_lag_ms: int = -1
     retention_ms: int = -1
     segment_bytes: int = 1 << 30
     segment_ms: int = -1

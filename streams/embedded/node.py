@@ -78,8 +78,12 @@ class Node:
         return self.groups.setdefault(name, Group(name))
 
     def api_versions(self, request) -> dict:
-        return {"api_keys": [{"api_key": key, "min_version": versions[0], "max_version": versions[-1]}
-                             for key, (_, versions) in sorted(SERVED.items())]}  # fmt: skip
+        return {
+            "api_keys": [
+                {"api_key": key, "min_version": versions[0], "max_version": versions[-1]}
+                for key, (_, versions) in sorted(SERVED.items())
+            ]
+        }
 
     def metadata(self, request) -> dict:
         here = {"leader_id": NODE, "leader_epoch": 0, "replica_nodes": [NODE], "isr_nodes": [NODE]}
@@ -91,8 +95,12 @@ class Node:
 
         names = list(self.topics) if request.topics is None else [t.name for t in request.topics]
         node = {"node_id": NODE, "host": HOST, "port": self.port}
-        return {"brokers": [node], "cluster_id": CLUSTER, "controller_id": NODE,
-                "topics": [{"name": name, **attempt(describe, name)} for name in names]}  # fmt: skip
+        return {
+            "brokers": [node],
+            "cluster_id": CLUSTER,
+            "controller_id": NODE,
+            "topics": [{"name": name, **attempt(describe, name)} for name in names],
+        }
 
     def create_topics(self, request) -> dict:
         def create(asked) -> None:
@@ -175,9 +183,14 @@ class Node:
         new = Member(request.member_id, request.header.client_id or "", session_s, rebalance_s, protocols)
         await group.join(new, request.protocol_type)
         told = group.members.values() if group.leader == new.id else ()  # only the leader plans
-        return {"generation_id": group.generation, "protocol_type": group.protocol_type, "leader": group.leader,
-                "protocol_name": group.protocol, "member_id": new.id,
-                "members": [{"member_id": m.id, "metadata": m.protocols[group.protocol]} for m in told]}  # fmt: skip
+        return {
+            "generation_id": group.generation,
+            "protocol_type": group.protocol_type,
+            "leader": group.leader,
+            "protocol_name": group.protocol,
+            "member_id": new.id,
+            "members": [{"member_id": m.id, "metadata": m.protocols[group.protocol]} for m in told],
+        }
 
     async def sync_group(self, request) -> dict:
         group, plan = self.group(request.group_id), {a.member_id: bytes(a.assignment) for a in request.assignments}
@@ -223,10 +236,21 @@ class Node:
     def describe_groups(self, request) -> dict:
         def describe(name: str) -> dict:
             group = self.groups.get(name) or Group(name, state="Dead")
-            members = [{"member_id": m.id, "client_id": m.client_id, "member_assignment": m.assignment,
-                        "member_metadata": m.protocols.get(group.protocol, b"")}
-                       for m in group.members.values()]  # fmt: skip
-            return {"group_id": name, "group_state": group.state, "protocol_type": group.protocol_type,
-                    "protocol_data": group.protocol, "members": members}  # fmt: skip
+            members = [
+                {
+                    "member_id": m.id,
+                    "client_id": m.client_id,
+                    "member_assignment": m.assignment,
+                    "member_metadata": m.protocols.get(group.protocol, b""),
+                }
+                for m in group.members.values()
+            ]
+            return {
+                "group_id": name,
+                "group_state": group.state,
+                "protocol_type": group.protocol_type,
+                "protocol_data": group.protocol,
+                "members": members,
+            }
 
         return {"groups": [describe(name) for name in request.groups]}

@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import click
@@ -22,12 +22,10 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
 
 from models.errors import ConfigError, ServiceError
+from streams.config import Settings
 from streams.ingest.cursor import Cursor
 from streams.ingest.live import Disconnected, ReconnectConfig, keep_connected, run_live
 from streams.ingest.writer import FrameWriter
-
-if TYPE_CHECKING:
-    from streams.config import Settings
 
 log = logging.getLogger(__name__)
 POSTS = "app.bsky.feed.post"

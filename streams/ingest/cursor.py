@@ -34,7 +34,8 @@ class Cursor:
             raise ConfigError(f"cannot read the cursor {self._path}: {error}; delete it to start anew") from error
         except OSError as error:
             raise ConfigError(
-                f"cannot keep the cursor {self._path} ({error.strerror}): name a file in a folder that is there and may "
+                f"cannot keep the cursor {self._path} ({error.strerror}): name a file in a folder that is "
+                "there and may "
                 "be written to"
             ) from error
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from models.errors import ConfigError
+from models.errors import ConfigError, Rejected
+from models.posts import epoch_s
+from streams.config import Settings
 from streams.ingest.cursor import Cursor
-from streams.ingest.lines import Head, head_of, is_table, key_of, open_file, read_lines, read_table
+from streams.ingest.lines import Head, head_of, key_of, open_lines
 from streams.ingest.stopping import Stop
 from streams.ingest.writer import open_writer
-
-if TYPE_CHECKING:
-    from streams.config import Settings
 
 Progress = Callable[[int, float], None]  # (posts read, share of the file read)
 CURSOR_EVERY = 100  # lines between two cursor positions
@@ -53,7 +50,7 @@ class Pace:
         due = self._start
         if self._config.rate:
             due += self._posts / self._config.rate
-        if self._config.speed and (at := _epoch_s(head.created_at)) is not None:
+        if self._config.speed and (at := _moment(head.created_at)) is not None:
             if self._first_at is None:
                 self._first_at = at
             due = max(due, self._start + (at - self._first_at) / self._config.speed)
@@ -61,20 +58,23 @@ class Pace:
         return due - now
 
 
-def _epoch_s(created_at: str | int | float | None) -> float | None:
-    if isinstance(created_at, str):
-        try:
-            moment = datetime.fromisoformat(created_at)
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        except (ValueError, OverflowError):
-            return None
-    return None if created_at is None else created_at / 1e3 if created_at >= 1e11 else float(created_at)
+def _moment(created_at: str | int | float | None) -> float | None:
+    """Epoch seconds, read as the pipeline will read them; None where it could not."""
+    try:
+        at = math.nan if created_at is None else epoch_s(created_at)
+    except Rejected:
+        return None
+    return at if math.isfinite(at) else None
 
 
 def ingest_file(
-    settings: Settings, path: Path, config: ReplayConfig = ReplayConfig(), *,  # noqa: B008 (frozen)
-    on_progress: Progress | None = None, stop: threading.Event | None = None,
-) -> int:  # fmt: skip
+    settings: Settings,
+    path: Path,
+    config: ReplayConfig = ReplayConfig(),
+    *,
+    on_progress: Progress | None = None,
+    stop: threading.Event | None = None,
+) -> int:
     """Send a file's posts; returns how many lines the broker acknowledged. Blocking.
 
     Set `stop` to end it between two posts. Raises ConfigError if the file cannot be read, ServiceError if the broker
@@ -116,18 +116,12 @@ def _numbered(path: Path, loop: bool, longest: int) -> Iterator[tuple[int, bytes
     """(line number from 1 on, line, share of the file read so far)."""
     number = 0
     for _ in itertools.count() if loop else range(1):
-        stream, disk = open_file(path)
-        size = max(1, path.stat().st_size)
         before = number
-        with disk, stream:
-            lines = read_table(stream, path.name) if is_table(path) else read_lines(stream, longest)
-            try:
-                for line in lines:
-                    if line.strip():
-                        number += 1
-                        yield number, line, disk.tell() / size
-            except (EOFError, OSError, zlib.error) as error:  # a gzip file that ends in the middle, is broken or is none
-                raise ConfigError(f"{path}, after line {number}: {error}") from error
+        with open_lines(path, longest) as lines:
+            for line in lines:
+                if line.strip():
+                    number += 1
+                    yield number, line, lines.share
         if number == before:  # an empty file would loop without end
             return
 
@@ -136,9 +130,10 @@ def _numbered(path: Path, loop: bool, longest: int) -> Iterator[tuple[int, bytes
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Posts per second at the most.")
 @click.option(
-    "--speed", type=click.FloatRange(min=0, min_open=True),
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
     help="Replay by created_at: 1 as it happened, 60 an hour in a minute.",
-)  # fmt: skip
+)
 @click.option("--loop", is_flag=True, help="Start again at the end, for ever.")
 @click.option("--cursor", type=click.Path(dir_okay=False), help="Keep the position in this file and go on from it.")
 @click.pass_obj

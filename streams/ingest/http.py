@@ -1,4 +1,6 @@
-"""`crisis ingest http`: POST /posts, NDJSON or a JSON array, behind a bearer token.
+"""`crisis ingest http`: POST /posts, NDJSON or a JSON array, behind a bearer token for each source.
+
+The token says whose posts these are (streams/ingest/tokens.py): ids and `source` are the server's to set.
 
 202 comes only once the broker has acknowledged every post of the request. Under load it answers 429 and 413 instead of
 filling its memory: what it holds is bounded by `held_bytes`. Single posts are not judged here; a bad one becomes a
@@ -9,11 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
-import os
+import logging
+import time
+from collections import deque
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -23,14 +24,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from models.errors import ConfigError, ServiceError
+from models.errors import ServiceError
 from models.posts import split_lines
+from streams.config import Settings
 from streams.ingest.lines import head_of, key_of
 from streams.ingest.stopping import SIGNALS
+from streams.ingest.tokens import Sources, owned
 from streams.ingest.writer import FrameWriter, open_writer
+from streams.web.deadline import DeadlineProtocol
 
-if TYPE_CHECKING:
-    from streams.config import Settings
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class HttpConfig:
     held_bytes: int = 64 << 20  # of all requests whose posts are not yet acknowledged
     read_s: float = 30.0  # for a client to send its body
     acknowledge_s: float = 130.0  # beyond the writer's own delivery timeout
+    wrong_tokens: int = 30  # a minute that are answered and logged; more get 429
 
 
 class _Refused(Exception):
@@ -52,9 +56,10 @@ class _Refused(Exception):
 class PostServer:
     """Takes requests into a writer; `app` is the ASGI application."""
 
-    def __init__(self, writer: FrameWriter, token: str, config: HttpConfig = HttpConfig()) -> None:  # noqa: B008
-        self._writer, self._token, self._config = writer, token.encode(), config
+    def __init__(self, writer: FrameWriter, sources: Sources, config: HttpConfig = HttpConfig()) -> None:  # noqa: B008
+        self._writer, self._sources, self._config = writer, sources, config
         self._held_bytes = 0
+        self._wrong_tokens: deque[float] = deque(maxlen=config.wrong_tokens)
         self.app = Starlette(routes=[Route("/posts", self.posts, methods=["POST"]), Route("/healthz", self.healthz)])
 
     async def healthz(self, request: Request) -> Response:
@@ -66,7 +71,7 @@ class PostServer:
         """POST /posts."""
         held = 0
         try:
-            self._authorise(request)
+            source = self._authorise(request)
             body = bytearray()
             async with asyncio.timeout(self._config.read_s):
                 async for chunk in self._stream(request):
@@ -75,7 +80,7 @@ class PostServer:
                     self._held_bytes += len(chunk)
                     if self._held_bytes > self._config.held_bytes or self._writer.crowded:
                         raise _Refused(429, "too many posts are waiting for the broker", **{"Retry-After": "1"})
-            lines = _lines(bytes(body))
+            lines = [owned(line, source) for line in _lines(bytes(body))]
             await self._deliver(lines)
         except _Refused as refused:
             return JSONResponse({"reason": refused.reason}, refused.status, headers=refused.headers)
@@ -89,10 +94,19 @@ class PostServer:
             self._held_bytes -= held
         return JSONResponse({"posts": len(lines)}, 202)
 
-    def _authorise(self, request: Request) -> None:
+    def _authorise(self, request: Request) -> str:
+        """The source whose token came along. A right token is never refused for the wrong ones of others."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self._token):
-            raise _Refused(401, "send 'Authorization: Bearer <token>'", **{"WWW-Authenticate": "Bearer"})
+        source = self._sources.of(token.strip()) if scheme.lower() == "bearer" else None
+        if source is None:
+            now, told = time.monotonic(), self._wrong_tokens
+            many = len(told) == told.maxlen and now - told[0] < 60.0
+            if not many:
+                told.append(now)
+                log.warning("a request from %s without a token of ours", request.client.host if request.client else "?")
+                raise _Refused(401, "send 'Authorization: Bearer <token>'", **{"WWW-Authenticate": "Bearer"})
+            raise _Refused(429, "too many requests without a token of ours", **{"Retry-After": "60"})
+        return source
 
     async def _stream(self, request: Request):
         too_large = f"at most {self._config.body_bytes} bytes a request: send the posts in several"
@@ -161,25 +175,10 @@ def _is_one_object(body: bytes) -> bool:
     return True
 
 
-def read_token(token_file: str | None) -> str:
-    """The token clients must send: from a file, else from CRISIS_HTTP_TOKEN. Raises ConfigError if there is none."""
-    if token_file:
-        try:
-            token = Path(token_file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"cannot read the token file {token_file}: {error}") from error
-    else:
-        token = os.environ.get("CRISIS_HTTP_TOKEN", "").strip()
-    if len(token) < 16:
-        raise ConfigError(
-            "POST /posts needs a token of 16 characters or more: give --token-file or set CRISIS_HTTP_TOKEN "
-            "(python -c 'import secrets; print(secrets.token_urlsafe(32))' makes one)"
-        )
-    return token
-
-
 async def _serve(config: uvicorn.Config) -> None:
-    """Until a signal; requests that are under way get their answer. uvicorn itself would die of the signal in the end."""
+    """Until a signal; requests that are under way get their answer. uvicorn itself would die of the
+    signal in the end.
+    """
     server = uvicorn.Server(config)
     server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
     for number in SIGNALS:
@@ -190,18 +189,29 @@ async def _serve(config: uvicorn.Config) -> None:
 @click.command()
 @click.option("--host", help="Where to listen; default: the settings' ingest.http_host.")
 @click.option("--port", type=int, help="Default: the settings' ingest.http_port.")
-@click.option("--token-file", type=click.Path(dir_okay=False), help="File holding the token; else CRISIS_HTTP_TOKEN.")
+@click.option(
+    "--token-file", type=click.Path(dir_okay=False), help="One 'source token' a line; else CRISIS_HTTP_TOKEN."
+)
 @click.pass_obj
 def http(settings: Settings, host: str | None, port: int | None, token_file: str | None) -> None:
     """Serve POST /posts: NDJSON (one post per line) or a JSON array, with `Authorization: Bearer TOKEN`.
 
+    Each token belongs to a source: ids get its name in front, and nobody deletes or edits another source's posts.
+    A token that stands alone is the source "http".
+
     202: every post is on the broker. 400: no posts. 401: token. 413: too large. 429: busy, come again. 503: no broker.
     """
-    token = read_token(token_file)
+    sources = Sources.read(token_file)
     host = host or settings.ingest.http_host
     port = settings.ingest.http_port if port is None else port
     with open_writer(settings) as writer:
         click.echo(f"POST posts to http://{host}:{port}/posts", err=True)
-        app = PostServer(writer, token).app
-        asyncio.run(_serve(uvicorn.Config(app, host, port, log_level="warning", timeout_graceful_shutdown=10)))
+        app = PostServer(writer, sources).app
+        asyncio.run(
+            _serve(
+                uvicorn.Config(
+                    app, host, port, log_level="warning", timeout_graceful_shutdown=10, http=DeadlineProtocol
+                )
+            )
+        )
     click.echo(f"{writer.counts.sent:,} posts acknowledged by the broker", err=True)

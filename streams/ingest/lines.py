@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import csv
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -16,9 +19,12 @@ import msgspec
 from msgspec import Struct
 
 from models.errors import ConfigError
-from streams.ingest.writer import oversize_marker
+from streams.config import WriterConfig
 
 CSV_SUFFIXES = (".csv", ".tsv")
+HEAD_BYTES = 1024  # of an oversized line that are kept
+FRAME_LINES = 100  # of a raw record made here
+LINE_BYTES = WriterConfig.line_bytes
 # What tables call our fields. Ours come first, so a table that has both is read by ours.
 COLUMNS = {
     "id": ("id", "post_id", "tweet_id", "tweetid", "status_id", "message_id"),
@@ -59,18 +65,15 @@ def key_of(head: Head) -> str | None:
     return None if head.id is None else str(head.id)
 
 
-def open_file(path: Path) -> tuple[BinaryIO, BinaryIO]:
-    """(the bytes, the file on disk): the second one's position says how far a compressed file is read."""
-    try:
-        disk = path.open("rb")
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
-    return (gzip.open(disk, "rb") if path.suffix == ".gz" else disk), disk  # type: ignore[return-value]
-
-
 def is_table(path: Path) -> bool:
     """CSV or TSV by its name, compressed or not."""
     return Path(path.name.removesuffix(".gz")).suffix.lower() in CSV_SUFFIXES
+
+
+def oversize_marker(head: bytes, size: int) -> bytes:
+    """What stands in for a line of `size` bytes that no broker would take: it becomes a reject like any other."""
+    marker = {"oversize": size, "head": base64.b64encode(head[:HEAD_BYTES]).decode()}
+    return msgspec.json.encode(marker)
 
 
 def read_lines(stream: BinaryIO, longest: int) -> Iterator[bytes]:
@@ -121,8 +124,8 @@ def _rows(text: io.TextIOWrapper, name: str) -> Iterator[bytes]:
 
 
 def _cells(text: Iterable[str], delimiter: str) -> Iterator[list[str] | csv.Error]:
-    """The cells of each row. A quote that is opened and never closed quotes nothing: else one stray quote would make one
-    post of all the rows after it.
+    """The cells of each row. A quote that is opened and never closed quotes nothing: else one stray quote would make
+    one post of all the rows after it.
     """
     taken: list[str] = []  # lines of the row that is being read
     ended = False
@@ -160,3 +163,68 @@ def _row_line(row: list[str], places: dict[str, int], default_id: str) -> bytes:
     except ValueError:
         pass  # a place that cannot be read is no reason to lose the post
     return json.dumps(post, ensure_ascii=False).encode("utf-8", "surrogateescape")
+
+
+class Lines:
+    """The lines of a file that is open: iterate, once. `number` of them were read, `share` of the file's bytes."""
+
+    def __init__(self, path: Path, disk: BinaryIO, stream: BinaryIO, longest: int) -> None:
+        self.number = 0
+        self._path, self._disk, self._stream, self._longest = path, disk, stream, longest
+        self._size = max(1, path.stat().st_size)
+
+    @property
+    def share(self) -> float:
+        """How much of the file was read, of a compressed one too: 0 to 1."""
+        return self._disk.tell() / self._size
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for line in self._read():
+                self.number += 1
+                yield line
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ConfigError(
+                f"{self._path}, after line {self.number}: this is not a whole gzip file ({error}): copy or compress it "
+                "again"
+            ) from error
+        except OSError as error:
+            raise ConfigError(f"{self._path}, after line {self.number}: {error}") from error
+
+    def _read(self) -> Iterator[bytes]:
+        if not is_table(self._path):
+            yield from read_lines(self._stream, self._longest)
+            return
+        for row in read_table(self._stream, self._path.name):
+            yield row if len(row) <= self._longest else oversize_marker(row, len(row))
+
+
+@contextlib.contextmanager
+def open_lines(path: Path, longest: int = LINE_BYTES) -> Iterator[Lines]:
+    """The lines of a JSONL file, or the rows of a CSV or TSV as JSON lines; gzip by the suffix. The one reader of files
+    of posts: what it gives is what live ingest sends.
+
+    longest: bytes; a longer line comes as its oversize marker, which is refused like any other bad post. Raises
+    ConfigError for a file that cannot be read and, when it is read, for a .gz that is none or is cut off, and for a
+    table without a text.
+    """
+    try:
+        disk = path.open("rb")
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    with disk, contextlib.ExitStack() as stack:
+        stream = stack.enter_context(gzip.open(disk, "rb")) if path.suffix == ".gz" else disk
+        yield Lines(path, disk, stream, longest)  # type: ignore[arg-type]
+
+
+def read_frames(lines: Iterator[bytes], size: int = FRAME_LINES) -> Iterator[bytes]:
+    """Raw records of `size` lines, as `crisis ingest file` would write them."""
+    batch: list[bytes] = []
+    for line in lines:
+        if line.strip():
+            batch.append(line.rstrip(b"\r\n"))
+        if len(batch) == size:
+            yield b"\n".join(batch)
+            batch = []
+    if batch:
+        yield b"\n".join(batch)

@@ -8,17 +8,15 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import click
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
+from streams.config import Settings
 from streams.ingest.cursor import Cursor
 from streams.ingest.stopping import until_stopped
 from streams.ingest.writer import FrameWriter, open_writer
-
-if TYPE_CHECKING:
-    from streams.config import Settings
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +96,7 @@ async def report(writer: FrameWriter, skipped: Counter[str], every_s: float = 30
         rate = (read - before) / (now - at)
         click.echo(
             f"{time.strftime('%H:%M:%S')}  {read:,} read ({rate:,.1f}/s), {writer.counts.sent:,} acknowledged, "
-            f"{skipped.total():,} left out", err=True,
-        )  # fmt: skip
+            f"{skipped.total():,} left out",
+            err=True,
+        )
         before, at = read, now

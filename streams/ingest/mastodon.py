@@ -7,14 +7,15 @@ first; a post seen twice is folded further on.
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import os
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from html import unescape
 from html.parser import HTMLParser
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import click
@@ -24,12 +25,10 @@ from httpx_sse import EventSource, SSEError, aconnect_sse
 from msgspec import Struct
 
 from models.errors import ConfigError, ServiceError
+from streams.config import Settings, secret
 from streams.ingest.cursor import Cursor
 from streams.ingest.live import Disconnected, ReconnectConfig, keep_connected, run_live
 from streams.ingest.writer import FrameWriter
-
-if TYPE_CHECKING:
-    from streams.config import Settings
 
 log = logging.getLogger(__name__)
 PAGE = 40  # the most a timeline page holds
@@ -104,12 +103,19 @@ class _Text(HTMLParser):
         self.parts.append(data)
 
 
+_TAG = re.compile(r"<[^<>]{0,2000}>")
+UNCLOSED = 100  # tags that are opened and not closed; beyond, the parser would need the square of their number
+
+
 def html_to_text(html: str) -> str:
-    """What a reader of the status sees."""
-    parser = _Text()
-    parser.feed(html)
-    parser.close()
-    return "".join(parser.parts).strip()
+    """What a reader of the status sees. Never raises: a hostile server must not end the source."""
+    if html.count("<") - html.count(">") <= UNCLOSED:
+        parser = _Text()
+        with contextlib.suppress(AssertionError):  # what html.parser says to `<![`
+            parser.feed(html)
+            parser.close()
+            return "".join(parser.parts).strip()
+    return unescape(_TAG.sub(" ", html)).strip()
 
 
 def to_post(status: _Status, host: str, kind: Literal["create", "update"]) -> dict[str, Any] | str:
@@ -226,12 +232,7 @@ async def _events(stream: EventSource) -> AsyncIterator[tuple[str, bytes]]:
 
 def read_token(token_file: str | None) -> str:
     """From a file, else from CRISIS_MASTODON_TOKEN. Raises ConfigError if there is none."""
-    if token_file:
-        try:
-            return Path(token_file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"cannot read the token file {token_file}: {error}") from error
-    if token := os.environ.get("CRISIS_MASTODON_TOKEN", "").strip():
+    if token := secret(token_file, "CRISIS_MASTODON_TOKEN"):
         return token
     raise ConfigError(
         "Mastodon streams need a token: Preferences → Development → New application (scope 'read'), then give "
@@ -241,15 +242,25 @@ def read_token(token_file: str | None) -> str:
 
 @click.command()
 @click.option("--server", required=True, help="https://mastodon.example")
-@click.option("--stream", type=click.Choice(["public", "local"]), default="public", show_default=True)
+@click.option(
+    "--stream",
+    type=click.Choice(["public", "local"]),
+    default="public",
+    show_default=True,
+    help="public: everything the server sees; local: its own people's posts.",
+)
 @click.option("--hashtag", help="Only posts with this hashtag (without #).")
 @click.option("--token-file", type=click.Path(dir_okay=False), help="Holds the token; else CRISIS_MASTODON_TOKEN.")
 @click.option("--cursor", type=click.Path(dir_okay=False), help="Keep the position in this file and go on from it.")
 @click.pass_obj
 def mastodon(
-    settings: Settings, server: str, stream: Literal["public", "local"], hashtag: str | None, token_file: str | None,
+    settings: Settings,
+    server: str,
+    stream: Literal["public", "local"],
+    hashtag: str | None,
+    token_file: str | None,
     cursor: str | None,
-) -> None:  # fmt: skip
+) -> None:
     """Public posts that SERVER sees, their edits and deletions."""
     tag = hashtag.removeprefix("#") if hashtag else None
     config = MastodonConfig(server.rstrip("/"), read_token(token_file), stream, tag)

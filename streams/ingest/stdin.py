@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import click
 
+from streams.config import Settings
 from streams.ingest.lines import head_of, key_of, read_lines
 from streams.ingest.stopping import Stop
 from streams.ingest.writer import FrameWriter, open_writer
-
-if TYPE_CHECKING:
-    from streams.config import Settings
 
 
 def ingest_stream(stream: BinaryIO, writer: FrameWriter, stop: Stop) -> int:

@@ -13,40 +13,23 @@ that is when a source may move its cursor.
 from __future__ import annotations
 
 import asyncio
-import base64
-import socket
 import threading
 import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-import msgspec
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from models.errors import ServiceError
-
-if TYPE_CHECKING:
-    from streams.config import Settings
+from streams.broker.connect import client_options, reach
+from streams.config import Settings, WriterConfig
+from streams.ingest.lines import oversize_marker
 
 Then = Callable[[ServiceError | None], None]  # called from the producer's thread: be quick, do not write
-HEAD_BYTES = 1024  # of an oversized line that are kept
-
-
-@dataclass(frozen=True)
-class WriterConfig:
-    """How posts are packed into frames."""
-
-    frame_posts: int = 100  # above 100 nothing gets faster (155 to 211 k posts/s through an agent)
-    frame_bytes: int = 262_144
-    linger_s: float = 0.05  # the longest a post waits for company
-    line_bytes: int = 900_000  # a longer line is replaced by a marker: brokers refuse records over 1 MiB
-    frames_in_flight: int = 64  # unacknowledged; beyond, writing waits
-    delivery_timeout_s: float = 120.0  # then the broker counts as gone
-    compression: Literal["none", "gzip", "lz4"] = "lz4"
 
 
 @dataclass
@@ -71,27 +54,6 @@ class _Frame:
     done: bool = False
 
 
-def oversize_marker(head: bytes, size: int) -> bytes:
-    """What stands in for a line of `size` bytes that no broker would take: it becomes a reject like any other."""
-    marker = {"oversize": size, "head": base64.b64encode(head[:HEAD_BYTES]).decode()}
-    return msgspec.json.encode(marker)
-
-
-def reach(servers: list[str]) -> None:
-    """Connect to one of the brokers and leave. KafkaProducer would try for 10 s and leave its sockets open.
-
-    Raises OSError if none can be reached.
-    """
-    for number, server in enumerate(servers):
-        host, _, port = server.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[] "), int(port)), timeout=5).close()
-            return
-        except (OSError, ValueError):
-            if number == len(servers) - 1:
-                raise
-
-
 class FrameWriter:
     """`write` lines, `flush`, `close`; a context manager. Safe to share between threads.
 
@@ -99,25 +61,32 @@ class FrameWriter:
     """
 
     def __init__(
-        self, bootstrap: str, topic: str, config: WriterConfig = WriterConfig(), *,  # noqa: B008 (frozen)
+        self,
+        bootstrap: str,
+        topic: str,
+        config: WriterConfig = WriterConfig(),  # noqa: B008 (frozen)
+        *,
         client: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.config, self.topic, self.counts = config, topic, Counts()
         self.error: ServiceError | None = None
         options: dict[str, Any] = {
-            "bootstrap_servers": bootstrap.split(","), "bootstrap_timeout_ms": 10_000, "max_block_ms": 10_000,
-        } | dict(client or {})  # fmt: skip
+            "bootstrap_servers": bootstrap.split(","),
+            "bootstrap_timeout_ms": 10_000,
+            "max_block_ms": 10_000,
+        } | dict(client or {})
         where = ",".join(options["bootstrap_servers"])
         try:
             reach(options["bootstrap_servers"])
             self._producer = KafkaProducer(
-                **options, client_id="crisis-ingest",
+                **options,
+                client_id="crisis-ingest",
                 allow_auto_create_topics=False,
                 delivery_timeout_ms=int(config.delivery_timeout_s * 1000),
                 request_timeout_ms=int(min(30.0, config.delivery_timeout_s / 2) * 1000),
                 compression_type=None if config.compression == "none" else config.compression,
                 max_request_size=config.line_bytes + config.frame_bytes + 65_536,
-            )  # fmt: skip
+            )
         except (KafkaError, OSError, ValueError) as error:
             raise ServiceError(f"no Kafka broker at {where} ({error}): see `crisis doctor`") from error
         try:
@@ -239,9 +208,7 @@ class FrameWriter:
     def _send(self, partition: int) -> None:
         with self._sending:
             with self._changed:
-                self._changed.wait_for(
-                    lambda: self.error is not None or self._in_flight < self.config.frames_in_flight
-                )
+                self._changed.wait_for(lambda: self.error is not None or self._in_flight < self.config.frames_in_flight)
                 frame = self._open.pop(partition, None)
                 if frame is None or self.error is not None:
                     return
@@ -307,8 +274,6 @@ class FrameWriter:
 
 def open_writer(settings: Settings) -> FrameWriter:
     """A writer to posts.raw with the connection, TLS and SASL settings of `settings`."""
-    from streams.kafka import client_options  # imports Faust: only where a writer is opened
-
     options = client_options(settings.broker)
     bootstrap = ",".join(options["bootstrap_servers"])
     return FrameWriter(bootstrap, settings.topics.name("posts.raw"), settings.ingest.writer, client=options)

@@ -19,10 +19,10 @@ from xsdata.models.datatype import XmlDateTime
 
 from models.errors import ConfigError
 from models.records import Alert
+from streams.outputs import Options, Print, print_lines
 from streams.outputs.printable import printable, shorten, web_link
 
 NAMESPACE = "urn:oasis:names:tc:emergency:cap:1.2"
-STATUSES = ("Test", "Exercise", "Draft", "Actual")
 
 # CAP's closed list of categories; a category not named here is "Other".
 CATEGORIES = {
@@ -35,9 +35,7 @@ CATEGORIES = {
     "safety_looting": cap.Category.SECURITY,
 }  # fmt: skip
 
-RESTRICTION = (
-    "Written by a machine from public posts and checked by nobody. For people who verify before they act."
-)
+RESTRICTION = "Written by a machine from public posts and checked by nobody. For people who verify before they act."
 
 
 class CapConfig(Struct, frozen=True):
@@ -64,10 +62,14 @@ def cap_time(at: str) -> _Sent:
 def check_sender(sender: str) -> str:
     """The sender, or ConfigError: CAP allows no space, comma, < or & in it."""
     if not sender or re.search(r"[\s,<&]", sender) or printable(sender) != sender:
-        raise ConfigError(
-            f"CAP sender {sender!r}: use a name without spaces, commas, < and &, such as crisis@my.org"
-        )
+        raise ConfigError(f"CAP sender {sender!r}: use a name without spaces, commas, < and &, such as crisis@my.org")
     return sender
+
+
+def as_cap(options: Options) -> Print:
+    """CAP messages, a line each. Raises ConfigError for a sender that CAP does not allow."""
+    writer = CapWriter(CapConfig(sender=options.cap_sender, status=options.cap_status))
+    return lambda told: print_lines(line for alert, _ in told if (line := writer.write(alert)) is not None)
 
 
 class CapWriter:
@@ -93,11 +95,17 @@ class CapWriter:
         if alert.status == "withdrawn" and before is None:
             return None
         message = cap.Alert(
-            identifier=f"{alert.alert_id}.{alert.revision}", sender=self.config.sender, sent=cap_time(alert.seen_at),
-            status=cap.Status(self.config.status), msg_type=_msg_type(alert, before), scope=cap.Scope.RESTRICTED,
-            restriction=RESTRICTION, source="crisis-streams", infos=[_info(alert)],
+            identifier=f"{alert.alert_id}.{alert.revision}",
+            sender=self.config.sender,
+            sent=cap_time(alert.seen_at),
+            status=cap.Status(self.config.status),
+            msg_type=_msg_type(alert, before),
+            scope=cap.Scope.RESTRICTED,
+            restriction=RESTRICTION,
+            source="crisis-streams",
+            infos=[_info(alert)],
             note=f"Withdrawn: the post was {alert.withdrawn_because}." if alert.status == "withdrawn" else None,
-        )  # fmt: skip
+        )
         if before is not None:
             message.references_from_list([before])
         if alert.status == "active":
@@ -118,15 +126,18 @@ def _info(alert: Alert) -> cap.Info:
     active = alert.status == "active"
     what = f"{alert.kind}: {printable(alert.label) or alert.category}"
     info = cap.Info(
-        categories=[CATEGORIES.get(alert.category, cap.Category.OTHER)], event=what,
+        categories=[CATEGORIES.get(alert.category, cap.Category.OTHER)],
+        event=what,
         response_types=[cap.ResponseType.ASSESS if active else cap.ResponseType.NONE],
-        urgency=cap.Urgency.UNKNOWN, severity=cap.Severity.UNKNOWN, certainty=cap.Certainty.POSSIBLE,
+        urgency=cap.Urgency.UNKNOWN,
+        severity=cap.Severity.UNKNOWN,
+        certainty=cap.Certainty.POSSIBLE,
         sender_name="crisis-streams (automatic)",
         headline=shorten(f"{'Unverified' if active else 'Withdrawn'} {what}", 160),
         description=printable(alert.post.text) if active else None,
         web=web_link(alert.post.url) if active else None,
         areas=[_area(alert)] if active and alert.post.geo else [],
-    )  # fmt: skip
+    )
     info.language = _language(alert.post.lang) if active else "en"
     info.parameters_from_dict(_parameters(alert))
     return info

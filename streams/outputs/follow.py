@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from models.errors import ServiceError
 from models.records import Alert
+from streams.broker.connect import client_options, reaching
 from streams.config import Settings
-from streams.kafka import client_options, reaching
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +33,7 @@ class Wanted(Struct, frozen=True):
         """Is this one wanted?"""
         found = (alert.level, alert.kind, alert.query_id, alert.post.lang)
         return all(
-            w is None or w == f
-            for w, f in zip((self.level, self.kind, self.query, self.lang), found, strict=True)
+            w is None or w == f for w, f in zip((self.level, self.kind, self.query, self.lang), found, strict=True)
         )
 
 
@@ -99,9 +98,13 @@ def read_alerts(
 def _connect(settings: Settings, topic: str, group: str | None, from_start: bool) -> KafkaConsumer:
     with reaching(settings):
         consumer = KafkaConsumer(
-            **client_options(settings.broker), group_id=group, enable_auto_commit=False, client_id="crisis-alerts",
-            auto_offset_reset="earliest" if from_start else "latest", allow_auto_create_topics=False,
-        )  # fmt: skip
+            **client_options(settings.broker),
+            group_id=group,
+            enable_auto_commit=False,
+            client_id="crisis-alerts",
+            auto_offset_reset="earliest" if from_start else "latest",
+            allow_auto_create_topics=False,
+        )
     if not consumer.partitions_for_topic(topic):
         consumer.close()
         raise ServiceError(f"{settings.broker.bootstrap} has no topic {topic}: make it with `crisis topics`")
@@ -112,9 +115,7 @@ def _parts(consumer: KafkaConsumer, topic: str) -> list[TopicPartition]:
     return [TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic))]
 
 
-def _place(
-    consumer: KafkaConsumer, topic: str, group: str | None, last_s: float | None, from_start: bool
-) -> None:
+def _place(consumer: KafkaConsumer, topic: str, group: str | None, last_s: float | None, from_start: bool) -> None:
     """Stand where reading starts. With a group, wait for the partitions first: others may share them."""
     if group is None:
         consumer.assign(_parts(consumer, topic))

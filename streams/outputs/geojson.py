@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from models.records import Alert
+from streams.outputs import Options, Print, print_lines
 from streams.outputs.printable import safe_json
+
+
+def as_geojson(options: Options) -> Print:
+    """A FeatureCollection of the open alerts; followed, a Feature a line."""
+    if options.follow:
+        return lambda told: print_lines(feature_line(alert) for alert, _ in told)
+    return lambda told: print_lines(collection_lines(alert for alert, _ in told))
 
 
 def feature(alert: Alert) -> dict:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.console import Console
 from rich.text import Text
 
+from models.explanation import in_words
 from models.records import Alert
+from streams.outputs import Options, Print, Told
 from streams.outputs.printable import printable, web_link
 
 COLOURS = {"need": "yellow", "offer": "cyan"}
+
+
+def as_text(options: Options) -> Print:
+    """For a terminal, or a pipe of one."""
+
+    def write(told: Iterator[Told]) -> None:
+        console = Console(highlight=False, soft_wrap=True)
+        for alert, before in told:
+            show(console, alert, before)
+
+    return write
 
 
 def show(console: Console, alert: Alert, before: Alert | None) -> None:
@@ -27,9 +42,7 @@ def show(console: Console, alert: Alert, before: Alert | None) -> None:
 def _head(alert: Alert) -> Text:
     sure = alert.level == "alert"
     head = Text(alert.post.created_at.replace("T", " ")[:19] + "  ", style="dim")
-    head.append(
-        f"{alert.kind.upper():<6}", style=f"bold {COLOURS[alert.kind]}" + (" reverse" if sure else "")
-    )
+    head.append(f"{alert.kind.upper():<6}", style=f"bold {COLOURS[alert.kind]}" + (" reverse" if sure else ""))
     head.append(f" {printable(alert.label)}", style="bold")
     return head.append("" if sure else "  (suggestion)", style="dim")
 
@@ -46,10 +59,11 @@ def _alert(alert: Alert, edited: bool) -> Text:
     facts += [web_link(alert.post.url)] if web_link(alert.post.url) else []
     facts += [f"{alert.post.geo.lat:.5f}, {alert.post.geo.lon:.5f}"] if alert.post.geo else []
     near = alert.evidence
-    facts.append(
-        f"near “{printable(near.nearest)}” ({printable(near.nearest_lang)}, {near.nearest_cosine:.2f})"
-    )
-    return text.append("  " + " · ".join(facts) + f" · {alert.alert_id[:8]}", style="dim")
+    facts.append(f"near “{printable(near.nearest)}” ({printable(near.nearest_lang)}, {near.nearest_cosine:.2f})")
+    text.append("  " + " · ".join(facts) + f" · {alert.alert_id[:8]}", style="dim")
+    because = [in_words(near.terms)] if near.terms else []
+    because += [f"in other words “{printable(near.told)}” ({printable(near.told_lang)})"] if near.told else []
+    return text.append("\n  " + " · ".join(because), style="dim") if because else text
 
 
 def _change(alert: Alert, what: str, style: str) -> Text:

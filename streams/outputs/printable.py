@@ -38,10 +38,7 @@ def safe_json(encoded: bytes) -> str:
 
 
 def web_link(url: str | None) -> str | None:
-    """The address if it is plain http(s) without white space or quotes, else None."""
-    ok = (
-        url is not None
-        and len(url) <= 2000
-        and re.fullmatch(r"https?://[^\s<>\"'`\\\x00-\x1f\x7f-\x9f]+", url)
-    )
-    return url if ok else None
+    """The address if it is plain http(s) without white space, quotes or a user name (`https://bank.example@evil.example`
+    looks like another host), else None."""
+    ok = url is not None and len(url) <= 2000 and re.fullmatch(r"https?://[^\s<>\"'`\\\x00-\x1f\x7f-\x9f]+", url)
+    return url if ok and "@" not in re.split("[/?#]", url, maxsplit=3)[2] else None

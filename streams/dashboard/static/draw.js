@@ -25,15 +25,18 @@ function link(anchor, url) {
 const words = (kind) => (kind === "need" ? "Need" : "Offer");
 
 // One alert. Called again with a newer revision it changes the same card.
-export function card(shown, clusters, old = null) {
+export function card(shown, clusters, old = null, labels = new Map()) {
   const { alert, repeats = 0 } = shown, made = old ?? clone("card-template"), part = (name) => made.querySelector(name);
   const gone = alert.status === "withdrawn", whole = made.classList.contains("whole");
-  made.className = `card ${alert.kind} ${alert.level}${gone ? " withdrawn" : ""}${whole ? " whole" : ""}`;
+  const open = made.classList.contains("open");
+  made.className = `card ${alert.kind} ${alert.level}${gone ? " withdrawn" : ""}${whole ? " whole" : ""}${open ? " open" : ""}`;
   made.dataset.id = alert.alert_id;
   made.dataset.rank = shown.rank;
   made.dataset.revision = alert.revision;
   made.dataset.post = alert.post.id;
   made.dataset.margin = alert.score - alert.threshold;
+  made.dataset.lang = alert.post.lang;
+  made.dataset.crowd = alert.cluster_id && !gone ? `${alert.cluster_id} ${alert.query_id}` : "";
   part(".kind").replaceChildren(el("span", "mark"), words(alert.kind));
   choice(part(".kind"), alert.kind);
   say(part(".category"), alert.label);
@@ -61,6 +64,8 @@ export function card(shown, clusters, old = null) {
   part(".sentence").lang = near.nearest_lang;
   say(part(".near-lang"), language(near.nearest_lang));
   part(".near").title = `nearest sentence of the query (${language(near.nearest_lang)}, cosine ${near.nearest_cosine.toFixed(2)}): ${near.nearest}`;
+  also(part(".also"), gone ? [] : alert.also ?? [], labels);
+  explained(part(".because"), near);
   say(part(".lang"), language(alert.post.lang));
   choice(part(".lang"), alert.post.lang);
   say(part(".source bdi"), alert.post.source);
@@ -73,6 +78,28 @@ export function card(shown, clusters, old = null) {
   return made;
 }
 
+// What the post also says, beside the reading it is alerted for.
+function also(line, readings, labels) {
+  const told = readings.map((reading) => {
+    const [kind, category] = reading.query_id.split(".");
+    return `${words(kind)}: ${labels.get(category) ?? category.replaceAll("_", " ")}${reading.probability == null ? "" : ` ${Math.round(reading.probability * 100)} %`}`;
+  });
+  say(line, told.length ? `also ${told.join(", ")}` : "");
+}
+
+// Why it is so likely: numbers that add up to the log-odds, and the nearest sentence in the readers' language.
+function explained(because, near) {
+  const terms = Object.entries(near.terms ?? {}), signed = (n) => `${n < 0 ? "−" : "+"}${Math.abs(n).toFixed(2)}`;
+  because.replaceChildren();
+  if (near.told) {
+    const told = el("q"), sentence = el("bdi", "", near.told);
+    sentence.lang = near.told_lang;
+    told.append(sentence);
+    because.append("in other words ", told, ` ${language(near.told_lang)}`, terms.length ? " · " : "");
+  }
+  if (terms.length) because.append(`${signed(terms.reduce((sum, [, n]) => sum + n, 0))} = ${terms.map(([name, n]) => `${name} ${signed(n)}`).join(" + ")}`);
+}
+
 function located(place, geo) {
   place.replaceChildren();
   if (!geo) return;
@@ -81,10 +108,44 @@ function located(place, geo) {
   place.append("⌖", el("span", "", ` ${where}`));
 }
 
+// Alerts of one cluster and query read as one: the first of them, "+n more" on it, where the newest of them stands.
+function collect(list, apart) {
+  const crowds = new Map();
+  for (const made of list.children) {
+    made.dataset.place = made.dataset.rank;
+    made.classList.remove("crowded");
+    made.querySelector(".crowd").hidden = true;
+    const key = apart ? "" : made.dataset.crowd;
+    if (key) crowds.set(key, [...(crowds.get(key) ?? []), made]);
+  }
+  for (const all of crowds.values()) {
+    const posts = new Set(all.map((made) => made.dataset.post));
+    if (posts.size < 2) continue;
+    const sorted = all.toSorted((a, b) => a.dataset.rank - b.dataset.rank), [first, ...others] = sorted;
+    const open = sorted.some((made) => made.classList.contains("open")), newest = sorted.at(-1).dataset.rank;
+    if (all[0] !== first) list.insertBefore(first, all[0]);
+    let last = first;
+    for (const made of [first, ...others.reverse()]) {
+      if (made !== first) last.after(made);
+      last = made;
+      made.dataset.place = newest;
+      made.classList.toggle("open", open && made === first);
+      made.classList.toggle("crowded", !open && made !== first);
+    }
+    const authors = new Set([...posts].map((id) => id.split("/")[0])), langs = new Set(all.map((made) => made.dataset.lang));
+    const button = first.querySelector(".crowd");
+    button.hidden = false;
+    button.setAttribute("aria-expanded", String(open));
+    say(button, open ? "less" : `+${number(posts.size - 1)} more, ${plural(authors.size, "author", "authors")}, ${plural(langs.size, "language", "languages")}`);
+  }
+}
+
 const SHOWN_OF_POST = 3; // alerts of one post; the others on request
 
-// Cards of one post that follow each other read as one: the surest first, and only that one repeats the text.
-export function regroup(list) {
+// Cards of one post that follow each other read as one: the surest first, and only that one repeats the text. apart:
+// clusters are not drawn together, where one of them is all that is looked at.
+export function regroup(list, apart = false) {
+  collect(list, apart);
   const all = [...list.children];
   for (let start = 0, end; start < all.length; start = end) {
     for (end = start + 1; end < all.length && all[end].dataset.post === all[start].dataset.post;) end++;
@@ -129,7 +190,7 @@ export function placed(made, id, clusters) {
 export function hit(found) {
   const made = clone("card-template"), part = (name) => made.querySelector(name), at = Date.parse(found.created_at);
   made.className = "card hit";
-  for (const name of [".kind", ".category", ".level", ".chance", ".repeats", ".weaker", ".near", ".in-cluster", ".place", ".posted"]) part(name).remove();
+  for (const name of [".kind", ".category", ".level", ".chance", ".repeats", ".weaker", ".near", ".because", ".also", ".crowd", ".in-cluster", ".place", ".posted", ".verdicts"]) part(name).remove();
   const text = part(".text");
   text.textContent = found.text;
   text.lang = found.lang;

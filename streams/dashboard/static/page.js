@@ -1,6 +1,7 @@
 // The page's life: what is wanted (in the address), what came (server-sent events), keys and clicks.
 import { $, bars, card, categories, cluster, el, figures, hit, pipeline, placed, proposals, regroup, repeated } from "./draw.js";
-import { ago, language, number, plural, rate } from "./words.js";
+import { asked as ask, judge, taught, teachable, undo, VERDICTS } from "./teach.js";
+import { ago, duration, language, number, plural, rate } from "./words.js";
 
 const FIELDS = ["kind", "category", "level", "lang", "source", "cluster", "q"];
 const KEPT = 300; // cards in the list; older ones can be asked for
@@ -86,12 +87,13 @@ function listen() {
   events = new EventSource(`/events?${query(FIELDS, { since: eventId })}`);
   events.onopen = () => linked("live");
   events.onerror = () => {
-    linked("lost");
+    linked("reconnecting …");
     if (events.readyState === EventSource.CLOSED) setTimeout(resync, 3000);
   };
   events.addEventListener("resync", resync);
   events.addEventListener("stats", (event) => {
     const stats = JSON.parse(event.data);
+    if (stats.taught !== state.stats.taught) lessons();
     state.history = [...state.history.slice(1), stats.posts_per_s];
     state.stats = stats;
     for (const [post, n] of Object.entries(stats.repeats)) {
@@ -119,31 +121,70 @@ function listen() {
   });
 }
 
+let heard = Date.now(); // when the dashboard last sent figures
+const SILENT_MS = 5000;
+
 function linked(how) {
-  $("link").dataset.state = how;
-  const text = how === "live" ? `live · ${rate(state.stats.posts_per_s)} posts/s` : "reconnecting …";
+  if (how === "live") heard = Date.now();
+  const health = state.stats.health ?? { level: "live", sentence: "live" };
+  $("link").dataset.state = how === "live" ? "live" : "lost"; // the connection; what it tells of has a colour of its own
+  $("link").dataset.health = how === "live" ? health.level : "down";
+  const text = how === "live" ? `${health.sentence} · ${rate(state.stats.posts_per_s)} posts/s` : how;
   if ($("link-text").textContent !== text) $("link-text").textContent = text;
 }
+
+// The page's own word, whatever died: the dashboard, the network, this machine's sleep.
+setInterval(() => {
+  const silent = Date.now() - heard;
+  if (silent > SILENT_MS) linked(`no figures for ${duration(silent)}: the dashboard or the network is gone`);
+}, 1000);
 
 function problem(text) {
   $("problem").textContent = text;
   $("problem").hidden = !text;
 }
 
+// --- teaching
+async function lessons() {
+  try {
+    const all = await get("/api/taught"), cards = [...$("list").children];
+    taught(all, cards, new Map(state.categories.map((c) => [c.category, c.label])));
+    ask(all.ask, cards);
+  } catch (error) { problem(`What was taught could not be fetched: ${error.message}`); }
+}
+
+async function teach(made, verdict) {
+  try {
+    if (!await judge(made, verdict)) return;
+    if (made === document.activeElement) move(1);
+  } catch (error) { problem(`Not taught: ${error.message}`); }
+}
+
 // --- alerts
+function cardOf(one, old = null) {
+  const made = card(one, clusters, old, new Map(state.categories.map((c) => [c.category, c.label])));
+  teachable(made, one.alert);
+  return made;
+}
+
+function group() { regroup($("list"), Boolean(wanted.cluster)); }
+
 function find(id) { return $("list").querySelector(`:scope > [data-id="${CSS.escape(id)}"]`); }
 
 function takeAlerts(shown) {
   const fresh = [];
+  let placedAnew = false;
   for (const one of shown) {
     const made = find(one.alert.alert_id), held = waiting.findIndex((w) => w.alert.alert_id === one.alert.alert_id);
     if (made) {
-      if (Number(made.dataset.revision) < one.alert.revision) card(one, clusters, made);
+      const crowd = made.dataset.crowd;
+      if (Number(made.dataset.revision) < one.alert.revision) placedAnew = cardOf(one, made).dataset.crowd !== crowd || placedAnew;
     } else if (held >= 0) {
       if (one.fits !== false) waiting[held] = one;
       else waiting.splice(held, 1);
     } else if (one.fits !== false) fresh.push(one);
   }
+  if (placedAnew && !reading()) group();
   page.total += fresh.length;
   if (!fresh.length) return drawWaiting();
   if (reading()) waiting.push(...fresh);
@@ -160,21 +201,21 @@ function reading() {
 function insert(shown, fresh) {
   const list = $("list");
   for (const one of [...shown].sort((a, b) => a.rank - b.rank)) {
-    const made = card(one, clusters);
+    const made = cardOf(one);
     if (fresh) made.classList.add("fresh");
-    const below = [...list.children].find((other) => Number(other.dataset.rank) < one.rank);
+    const below = [...list.children].find((other) => Number(other.dataset.place ?? other.dataset.rank) < one.rank);
     if (below || list.children.length < KEPT) list.insertBefore(made, below ?? null);
   }
   while (list.children.length > KEPT) list.lastElementChild.remove();
-  regroup(list);
+  group();
   $("empty").hidden = list.children.length > 0;
   counted();
 }
 
 function drawAlerts() {
   const held = $("list").contains(document.activeElement) && document.activeElement.closest(".card")?.dataset.id;
-  $("list").replaceChildren(...page.alerts.map((one) => card(one, clusters, find(one.alert.alert_id))));
-  regroup($("list"));
+  $("list").replaceChildren(...page.alerts.map((one) => cardOf(one, find(one.alert.alert_id))));
+  group();
   if (held) find(held)?.focus({ preventScroll: true });
   const any = page.alerts.length > 0, filtered = FIELDS.some((f) => wanted[f]);
   $("empty").hidden = any || Boolean(wanted.search);
@@ -184,8 +225,18 @@ function drawAlerts() {
   drawWaiting();
 }
 
+// Posts that stand, by the table beside the list where that counts the same; null where a filter asks for more.
+function standing() {
+  if (["lang", "source", "cluster", "q"].some((f) => wanted[f])) return null;
+  const fits = ([query]) => (!wanted.kind || query.startsWith(`${wanted.kind}.`)) && (!wanted.category || query.endsWith(`.${wanted.category}`));
+  const counts = Object.entries(state.stats.open).filter(fits).map(([, n]) => n);
+  return counts.reduce((sum, n) => sum + (wanted.level ? n[wanted.level] ?? 0 : (n.alert ?? 0) + (n.suggestion ?? 0)), 0);
+}
+
 function counted() {
-  $("count").textContent = page.total ? `${number(page.total)} open` : "";
+  const total = standing() ?? page.total, { alert = 0, suggestion = 0 } = state.stats.totals;
+  $("count").textContent = total ? plural(total, "post stands", "posts stand") : "";
+  $("count").title = `Of ${plural(alert + suggestion, "post", "posts")} with an alert or suggestion so far; the others were withdrawn, or are older than what is kept here.`;
   $("older").hidden = Boolean(wanted.search) || $("list").children.length >= page.total - waiting.length || !$("list").children.length || $("list").children.length >= KEPT;
 }
 
@@ -204,7 +255,7 @@ function showWaiting() {
 }
 
 async function older() {
-  const last = $("list").lastElementChild?.dataset.rank;
+  const last = Math.min(...[...$("list").children].map((made) => Number(made.dataset.rank)));
   try {
     const answer = await get(`/api/alerts?${query(FIELDS, { before: last, n: 100 })}`);
     insert(answer.alerts, false);
@@ -228,6 +279,7 @@ function figuresAndSides() {
   figures(state.stats, state.history);
   const labels = new Map(state.categories.map((c) => [c.category, c.label]));
   categories(state.categories, state.stats.open, wanted);
+  counted();
   pipeline(state.stats);
   proposals(state.stats.proposals);
   bars("langs", state.stats.langs, "lang", language, wanted);
@@ -331,7 +383,7 @@ function cards() { return [...$(wanted.search ? "hits" : "list").children].filte
 
 function unfold(made) {
   made.classList.toggle("whole");
-  if (made.parentElement === $("list")) regroup($("list"));
+  if (made.parentElement === $("list")) group();
 }
 
 function move(step) {
@@ -341,20 +393,20 @@ function move(step) {
   next?.scrollIntoView({ block: "center" });
 }
 
-const KEYS = {
+const KEYS = { // r, w, o and n judge the card somebody stands on: teach.js
   j: () => move(1),
   k: () => move(-1),
-  o: () => document.activeElement.closest?.(".card")?.querySelector("a[href]")?.click(),
+  p: () => document.activeElement.closest?.(".card")?.querySelector("a[href]")?.click(),
   "/": () => $("search-text").select(),
   f: () => $("q").select(),
-  n: () => waiting.length && showWaiting(),
+  g: () => waiting.length && showWaiting(),
   x: clear,
   t: theme,
   "?": () => $("help").showModal(),
 };
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open || $("who").open) return;
   const field = event.target.closest("input");
   if (event.key === "Escape") {
     if (wanted.search) want({ search: "" });
@@ -364,16 +416,38 @@ document.addEventListener("keydown", (event) => {
   }
   if (field) return;
   if (event.key === "Enter" && event.target.matches(".card")) unfold(event.target);
-  else if (KEYS[event.key]) {
+  else if (VERDICTS[event.key] && document.activeElement.matches("#list > .card:not(.withdrawn)")) {
+    event.preventDefault();
+    teach(document.activeElement, VERDICTS[event.key][0]);
+  } else if (KEYS[event.key]) {
     event.preventDefault();
     KEYS[event.key]();
   }
 });
 
 $("list").addEventListener("click", (event) => {
+  const verdict = event.target.closest("[data-verdict]");
+  if (verdict) teach(verdict.closest(".card"), verdict.dataset.verdict);
   const text = event.target.closest(".text");
   if (text && !String(getSelection())) unfold(text.closest(".card"));
   if (event.target.closest(".weaker")) unfold(event.target.closest(".card"));
+  if (event.target.closest(".crowd")) {
+    event.target.closest(".card").classList.toggle("open");
+    group();
+  }
+});
+$("lessons").addEventListener("click", async (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  try {
+    await undo(button.dataset);
+    await lessons();
+  } catch (error) { problem(`Not taken back: ${error.message}`); }
+});
+$("ask").addEventListener("click", () => {
+  const made = document.querySelector("#list > .card.asked");
+  made?.focus({ preventScroll: true });
+  made?.scrollIntoView({ block: "center" });
 });
 $("search").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -409,3 +483,4 @@ drawAlerts();
 if (innerWidth <= 860) document.querySelector(".pipe").open = true; // there it has a tab of its own
 search();
 listen();
+lessons();

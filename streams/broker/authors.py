@@ -1,0 +1,66 @@
+"""The posts of one author on the broker: read from posts.raw, the only place that still holds who wrote what."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import msgspec
+from kafka import KafkaConsumer, TopicPartition
+from msgspec import Struct
+
+from models.errors import ServiceError
+from models.posts import split_lines
+from models.records import account_of
+from streams.broker.connect import client_options, reaching
+from streams.config import Settings
+
+
+class _Written(Struct):
+    id: str | int | None = None
+    author: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Written).decode
+
+
+def same_name(one: str, other: str) -> bool:
+    """Handles are compared as pseudonyms are made: without @, case and blanks around them."""
+    return _bare(one) == _bare(other)
+
+
+def _bare(handle: str) -> str:
+    return handle.strip().removeprefix("@").lower()
+
+
+def posts_of(settings: Settings, author: str) -> list[str]:
+    """Ids of the posts on posts.raw whose `author`, or whose account (what stands before the first slash), is this.
+
+    Reads the whole topic: minutes where it holds millions. Raises ServiceError if the broker or the topic is not there.
+    """
+    found: dict[str, None] = {}
+    for value in _records(settings):
+        for line in split_lines(value):
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                post = _decode(line)
+                post_id = "" if post.id is None else str(post.id).strip()
+                if post_id and (account_of(post_id) == author or (post.author and same_name(post.author, author))):
+                    found[post_id] = None
+    return list(found)
+
+
+def _records(settings: Settings) -> Iterator[bytes]:
+    name = settings.topics.name("posts.raw")
+    options = {"enable_auto_commit": False, "client_id": "crisis-forget", "allow_auto_create_topics": False}
+    with reaching(settings):
+        consumer = KafkaConsumer(**client_options(settings.broker), **options)
+    with contextlib.closing(consumer):
+        if not (partitions := consumer.partitions_for_topic(name)):
+            raise ServiceError(f"{settings.broker.bootstrap} has no topic {name}: make it with `crisis topics`")
+        parts = [TopicPartition(name, partition) for partition in sorted(partitions)]
+        consumer.assign(parts)
+        consumer.seek_to_beginning(*parts)
+        ends = consumer.end_offsets(parts)
+        while any(consumer.position(part) < ends[part] for part in parts):
+            for records in consumer.poll(timeout_ms=500).values():
+                yield from (record.value for record in records if record.value)

@@ -1,0 +1,51 @@
+"""What goes on for ever although connections break: again, and again later, and soon after one that worked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
+
+Good = Callable[[], None]
+Told = Callable[[BaseException, float], None]
+
+
+async def keep_up(
+    session: Callable[[Good], Awaitable[None]],
+    errors: tuple[type[BaseException], ...],
+    told: Told,
+    first_s: float = 1.0,
+    longest_s: float = 60.0,
+) -> None:
+    """Run sessions one after another, for ever; other exceptions than `errors` end it.
+
+    session: is given `good`, to be called once its connection stands. One that fails before that doubles the bound of
+    the pause before the next (with jitter), up to `longest_s`; after one that stood, pauses begin at `first_s` again.
+    told: hears each error and the pause that follows.
+    """
+    while True:
+        stood = False
+
+        def good() -> None:
+            nonlocal stood
+            stood = True
+
+        def note(state: RetryCallState) -> None:
+            assert state.outcome is not None and state.next_action is not None  # tenacity fills both before a sleep
+            told(state.outcome.exception() or RuntimeError(), state.next_action.sleep)
+
+        async for attempt in AsyncRetrying(
+            wait=wait_random_exponential(multiplier=first_s, max=longest_s),
+            retry=retry_if_exception_type(errors),
+            before_sleep=note,
+            reraise=True,
+        ):
+            with attempt:
+                try:
+                    await session(good)
+                except errors as error:
+                    if not stood:
+                        raise
+                    told(error, first_s)
+        await asyncio.sleep(first_s)

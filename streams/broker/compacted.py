@@ -1,0 +1,112 @@
+"""Compacted topics: read to their end, followed from there, written to. Each has one partition, so its order is one.
+
+The topics must be there (`require_topics`): aiokafka, asking for one that is not, makes the broker make it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka import TopicPartition as AsyncTopicPartition
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from streams.broker.connect import client_options, reaching
+from streams.broker.topics import require_topics
+from streams.config import Settings
+
+Records = Sequence[Any]  # of either client: with key, value and offset
+
+
+class Compacted:
+    """One compacted topic, open for reading and writing. Blocking; made by `open_compacted`."""
+
+    def __init__(self, settings: Settings, topic: str) -> None:
+        self._options = client_options(settings.broker) | {"allow_auto_create_topics": False}
+        self._part = TopicPartition(settings.topics.name(topic), 0)
+        self._stack = contextlib.ExitStack()
+
+    @cached_property
+    def _consumer(self) -> KafkaConsumer:
+        consumer = self._stack.enter_context(
+            contextlib.closing(KafkaConsumer(**self._options, enable_auto_commit=False))
+        )
+        consumer.assign([self._part])
+        consumer.seek_to_beginning(self._part)
+        return consumer
+
+    @cached_property
+    def _producer(self) -> KafkaProducer:
+        return self._stack.enter_context(contextlib.closing(KafkaProducer(**self._options, acks="all")))
+
+    def read(self, end: int | None = None) -> Records:
+        """What was not read before, up to the offset `end`, or to where the topic ends now."""
+        if end is None:
+            end = self._consumer.end_offsets([self._part])[self._part]
+        found: list[Any] = []
+        while self._consumer.position(self._part) < end:
+            found += [r for records in self._consumer.poll(timeout_ms=500).values() for r in records]
+        return found
+
+    def write(self, changes: Mapping[bytes, bytes | None]) -> list[int]:
+        """Write records (None removes a key), wait until the broker has them; returns their offsets."""
+        sent = [
+            self._producer.send(self._part.topic, key=key, value=value, partition=self._part.partition)
+            for key, value in changes.items()
+        ]
+        return [future.get(timeout=30).offset for future in sent]
+
+    def close(self) -> None:
+        """Hang up."""
+        self._stack.close()
+
+
+@contextlib.contextmanager
+def open_compacted(settings: Settings, topic: str) -> Iterator[Compacted]:
+    """Read and write a compacted topic. Raises ServiceError if the broker cannot be reached or has no such topic."""
+    require_topics(settings, topic)
+    with reaching(settings), contextlib.closing(Compacted(settings, topic)) as opened:
+        yield opened
+
+
+@contextlib.asynccontextmanager
+async def follow_compacted(
+    settings: Settings, topic: str, changed: Callable[[Records], Awaitable[None]]
+) -> AsyncIterator[Records]:
+    """Read the topic to its end, yield its records, and keep calling `changed` with those that come."""
+    consumer = AIOKafkaConsumer(**client_options(settings.broker), group_id=None, enable_auto_commit=False)
+    part = AsyncTopicPartition(settings.topics.name(topic), 0)
+
+    async def follow() -> None:
+        while True:
+            for records in (await consumer.getmany(timeout_ms=1000)).values():
+                await changed(records)
+
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(consumer.stop)
+        await consumer.start()
+        consumer.assign([part])
+        known = await _read_to_end(consumer, part)
+        task = asyncio.create_task(follow(), name=f"follow-{topic}")
+        stack.push_async_callback(_ended, task)
+        yield known
+
+
+async def _read_to_end(consumer: AIOKafkaConsumer, part: AsyncTopicPartition) -> Records:
+    await consumer.seek_to_beginning(part)
+    end = (await consumer.end_offsets([part]))[part]
+    found: list[Any] = []
+    while await consumer.position(part) < end:
+        for records in (await consumer.getmany(timeout_ms=500)).values():
+            found += records
+    return found
+
+
+async def _ended(task: asyncio.Task) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

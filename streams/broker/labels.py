@@ -1,0 +1,75 @@
+"""The `labels` topic: what people said about alerts, written by the page and `crisis label`, followed by every worker.
+
+Compacted: key = post id and query id, value = Label JSON, an empty value takes the word back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from models.errors import LabelError
+from models.feedback.records import Label, check_label
+from streams.broker.compacted import Records, follow_compacted, open_compacted
+from streams.config import Settings
+
+log = logging.getLogger(__name__)
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Label).decode
+Labels = dict[str, Label]  # by key
+
+
+def apply_records(labels: Labels, records: Iterable) -> bool:
+    """Apply records of the topic in place; was there a change? A bad record is logged and changes nothing."""
+    before = dict(labels)
+    for record in records:
+        key = (record.key or b"").decode("utf-8", "replace")
+        try:
+            label = check_label(_decode(record.value)) if record.value else None
+            if label is not None and label.key != key:
+                raise LabelError(f"its key is {key!r}, its post and query are {label.key!r}")
+        except (msgspec.MsgspecError, LabelError) as error:
+            log.error("ignored a record of the labels topic: %s", error)
+            continue
+        labels.pop(key, None)
+        if label is not None:
+            labels[key] = label
+    return labels != before
+
+
+def publish_labels(settings: Settings, given: Sequence[Label], taken_back: Sequence[str] = ()) -> None:
+    """Write labels, and take back those with these keys; returns when the broker has them.
+
+    Raises LabelError for one that cannot be kept, ServiceError if the broker cannot be reached or has no such topic.
+    """
+    changes: Mapping[bytes, bytes | None] = {key.encode(): None for key in taken_back} | {
+        label.key.encode(): _encode(check_label(label)) for label in given
+    }
+    with open_compacted(settings, "labels") as topic:
+        topic.write(changes)
+
+
+def read_labels(settings: Settings) -> Labels:
+    """All labels, the oldest change first. Raises ServiceError if the topic cannot be reached or is not there."""
+    labels: Labels = {}
+    with open_compacted(settings, "labels") as topic:
+        apply_records(labels, topic.read())
+    return labels
+
+
+@contextlib.asynccontextmanager
+async def follow_labels(settings: Settings, changed: Callable[[Labels], Awaitable[None]]) -> AsyncIterator[Labels]:
+    """Read the topic to its end, yield the labels, and keep calling `changed` with all of them as they change."""
+    labels: Labels = {}
+
+    async def heard(records: Records) -> None:
+        if apply_records(labels, records):
+            await changed(dict(labels))
+
+    async with follow_compacted(settings, "labels", heard) as records:
+        apply_records(labels, records)
+        yield dict(labels)

@@ -1,0 +1,56 @@
+"""Reading a topic from outside, once: every record it holds now, or those of the last hours."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+from kafka import KafkaConsumer, TopicPartition
+
+from models.errors import ServiceError
+from streams.broker.connect import client_options, reaching
+from streams.config import Settings
+
+
+@contextlib.contextmanager
+def open_topic(
+    settings: Settings, topic: str, client_id: str = "crisis-reading"
+) -> Iterator[tuple[KafkaConsumer, list[TopicPartition]]]:
+    """A consumer of all partitions of a topic, in no group. Raises ServiceError if the broker or the topic is not
+    there.
+    """
+    name = settings.topics.name(topic)
+    with reaching(settings):
+        consumer = KafkaConsumer(
+            **client_options(settings.broker),
+            enable_auto_commit=False,
+            client_id=client_id,
+            allow_auto_create_topics=False,
+        )
+    with contextlib.closing(consumer):
+        if not (partitions := consumer.partitions_for_topic(name)):
+            raise ServiceError(f"{settings.broker.bootstrap} has no topic {name}: make it with `crisis topics`")
+        parts = [TopicPartition(name, partition) for partition in sorted(partitions)]
+        consumer.assign(parts)
+        yield consumer, parts
+
+
+def read_values(settings: Settings, topic: str, last_s: float | None = None) -> Iterator[bytes]:
+    """The values of a topic as it is now, oldest first in each partition. last_s: only those written since then.
+
+    Raises ServiceError if the broker or the topic is not there.
+    """
+    with open_topic(settings, topic) as (consumer, parts):
+        ends = consumer.end_offsets(parts)
+        consumer.seek_to_beginning(*parts)
+        if last_s is not None:
+            since = int((time.time() - last_s) * 1000)
+            starts = consumer.offsets_for_times(dict.fromkeys(parts, since))
+            for part in parts:
+                consumer.seek(part, starts[part].offset if starts.get(part) else ends[part])
+        while any(consumer.position(part) < ends[part] for part in parts):
+            for part, records in consumer.poll(timeout_ms=500).items():
+                for record in records:
+                    if record.offset < ends[part] and record.value:
+                        yield record.value

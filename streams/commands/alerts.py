@@ -1,0 +1,82 @@
+"""`crisis alerts`: print or follow the alerts topic, in one of the formats of streams/outputs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import click
+
+from streams.commands import attribute
+from streams.config import Settings
+from streams.outputs import FORMATS, Options, Told
+from streams.outputs.span import Span
+
+
+@click.command()
+@click.option("-f", "--follow", is_flag=True, help="Keep waiting for new alerts; Ctrl-C ends it.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    help="Default: text on a terminal, json lines elsewhere.",
+)
+@click.option("--level", type=click.Choice(["alert", "suggestion"]), help="Only this level.")
+@click.option("--kind", type=click.Choice(["need", "offer"]), help="Only this kind.")
+@click.option("--query", help="Only this query, such as need.water.")
+@click.option("--lang", help="Only posts in this language, such as ar.")
+@click.option("--last", "last_s", type=Span(), help="Only the last 90s, 15m, 2h, 1d …")
+@click.option("--from-beginning", is_flag=True, help="With --follow: first everything the broker still holds.")
+@click.option("--group", help="Read as a Kafka consumer group: the place is kept, several readers share the work.")
+@click.option(
+    "--cap-status",
+    type=click.Choice(["Test", "Exercise", "Draft", "Actual"]),
+    default="Test",
+    show_default=True,
+    help="CAP status. Actual tells receivers to act: nobody has checked these.",
+)
+@click.option(
+    "--cap-sender", default="crisis-streams@localhost", show_default=True, help="CAP sender: a name of yours."
+)
+@click.pass_obj
+def alerts(
+    settings: Settings,
+    follow: bool,
+    form: str | None,
+    level: str | None,
+    kind: str | None,
+    query: str | None,
+    lang: str | None,
+    last_s: float | None,
+    from_beginning: bool,
+    group: str | None,
+    cap_status: str,
+    cap_sender: str,
+) -> None:
+    """Print the alerts the broker holds, or follow them as they come.
+
+    Every revision is printed once: an alert again when its cluster is known or its post was edited, and a withdrawal
+    when the post was deleted. One line each (text: three), flushed at once.
+
+    \b
+    crisis alerts --last 2h --level alert
+    crisis alerts --follow --format json | jq .post.text
+    crisis alerts --format geojson > alerts.geojson        the open alerts as one FeatureCollection
+    crisis alerts --follow --format cap --cap-status Exercise --cap-sender desk@example.org
+    """
+    from streams.outputs.follow import Teller, Wanted, read_alerts
+
+    name = form or ("text" if sys.stdout.isatty() else "json")
+    write = attribute(FORMATS[name][0])(Options(follow, cap_status, cap_sender))
+    teller = Teller(Wanted(level, kind, query, lang))
+
+    def told() -> Iterator[Told]:
+        for alert in read_alerts(settings, follow=follow, group=group, last_s=last_s, beginning=from_beginning):
+            if (news := teller.take(alert)) is not None:
+                yield alert, news[0]
+
+    try:
+        write(told())
+    except KeyboardInterrupt:
+        if not follow:
+            raise

@@ -1,0 +1,107 @@
+"""`crisis forget`: a person, or one post, out of every store; with a receipt."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sys
+import time
+from typing import Any, BinaryIO
+
+import click
+import msgspec
+
+from models.alerts import rfc3339
+from models.errors import CrisisError
+from streams.broker.authors import posts_of
+from streams.config import Settings
+from streams.ingest.writer import open_writer
+from streams.view.connect import connect, reaching_redis
+from streams.view.holdings import Holdings
+
+WITHIN_S = 60.0
+ON_THE_BROKER = ("posts.raw", "posts.clean", "posts.embedded", "posts.matched", "posts.rejected")
+COMPACTED_S = 2 * 3600.0  # a segment closes within the hour, what it holds of earlier states goes in the next
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What was done, for the file of the person who asked: it names nobody. Times are RFC 3339."""
+
+    at: str
+    posts: int
+    ids_sha256: list[str]  # of each post's id
+    before: dict[str, int]  # by store of Redis: how many held something of them
+    after: dict[str, int]
+    clean: bool  # nothing in Redis any more, and so on the page; search follows the same deletions
+    gone_from_posts_by: str  # what was written before: Kafka drops whole segments only
+    gone_from_alerts_and_clusters_by: str
+    topics: list[str]
+    took_s: float
+
+
+def send_deletions(settings: Settings, ids: list[str]) -> None:
+    """As a source would: every store follows them, whatever follows the stream."""
+    with open_writer(settings) as writer:
+        for post_id in ids:
+            writer.write(msgspec.json.encode({"id": post_id, "kind": "delete"}), key=post_id)
+
+
+async def forget_posts(settings: Settings, ids: list[str], account: str | None, within_s: float) -> Receipt:
+    """Delete these posts and wait until Redis holds nothing of them. Raises ServiceError without broker or Redis."""
+    began, redis = time.time(), connect(settings.redis)
+    try:
+        with reaching_redis(settings.redis):
+            holdings = Holdings(redis, settings)
+            if account is not None:
+                ids = list(dict.fromkeys(ids + await holdings.alerts_under([account])))
+            before = after = await holdings.of(ids)
+            # The account's own deletion takes along what is still under way.
+            await asyncio.to_thread(send_deletions, settings, [*ids, *([account] if account and ids else [])])
+            while True:
+                await asyncio.sleep(0.5)
+                await holdings.drop_counts(ids)
+                after = await holdings.of(ids)
+                if not any(after.values()) or time.time() - began > within_s:
+                    break
+    finally:
+        await redis.aclose()
+    retention_s = settings.topics.retention_h * 3600
+    return Receipt(
+        at=rfc3339(began),
+        posts=len(ids),
+        ids_sha256=sorted(hashlib.sha256(i.encode(errors="replace")).hexdigest() for i in ids),
+        before=before,
+        after=after,
+        clean=not any(after.values()),
+        gone_from_posts_by=rfc3339(began + retention_s + 3600),
+        gone_from_alerts_and_clusters_by=rfc3339(began + COMPACTED_S),
+        topics=[settings.topics.name(topic) for topic in ON_THE_BROKER],
+        took_s=round(time.time() - began, 1),
+    )
+
+
+@click.command()
+@click.option("--author", help="A handle as the source writes it, or an account's id (bsky:did:plc:…).")
+@click.option("--post", help="One post's id.")
+@click.option("--receipt", type=click.File("wb"), help="Write the receipt here instead of to standard output.")
+@click.option("--within", type=float, default=WITHIN_S, show_default=True, help="Seconds to wait for the workers.")
+@click.pass_obj
+def forget(settings: Settings, author: str | None, post: str | None, receipt: BinaryIO | None, within: float) -> None:
+    """Take a person's posts, or one post, out of alerts, page, search, clusters and snapshots.
+
+    Workers must be running: they do it. The receipt says what was held and is held now, and by when the broker has
+    dropped what was written before. Ends with status 1 if something is left.
+    """
+    if (author is None) == (post is None):
+        raise click.UsageError("say which: --author or --post")
+    ids = [post] if post else posts_of(settings, author or "")
+    account = author if author and ":" in author else None
+    done = asyncio.run(forget_posts(settings, ids, account, within))
+    if not done.posts:
+        raise CrisisError("nothing is known of this author: the handle must be as the source writes it")
+    told: Any = receipt or sys.stdout.buffer
+    told.write(msgspec.json.format(msgspec.json.encode(done), indent=2) + b"\n")
+    told.flush()
+    if not done.clean:
+        left = ", ".join(f"{n} in {store}" for store, n in done.after.items() if n)
+        raise CrisisError(f"after {done.took_s:g} s something is left ({left}): do workers run? `crisis status` says")

@@ -1,0 +1,170 @@
+"""`crisis label`: teach by saying which alerts are right; see, take back and carry off what was taught."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import time
+from collections import Counter
+from typing import Any, BinaryIO
+
+import click
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from models.errors import LabelError
+from models.feedback.records import VERDICTS, Label, Verdict, check_label, label_alert
+from models.records import Alert
+from streams.broker.labels import publish_labels, read_labels
+from streams.config import Settings
+from streams.outputs.printable import printable, safe_json, shorten
+
+out = Console()
+WORDS = {"right": "right", "wrong": "wrong", "other": "other category", "none": "not a need"}
+
+
+class _Labels(click.Group):
+    """A group whose first word may be a post: `crisis label POST VERDICT`."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        return super().resolve_command(ctx, args if args[0] in self.commands else ["give", *args])
+
+
+@click.group(cls=_Labels)
+def label() -> None:
+    """Teach by saying which alerts are right: crisis label POST right|wrong|other|none.
+
+    other: it belongs to another category; none: it is no need and no offer at all. Every running worker has learnt it
+    seconds later, whatever encoder it runs, now or later.
+
+    \b
+    crisis label mastodon:x.org/1 right
+    crisis label mastodon:x.org/2 other --instead need.shelter
+    """
+
+
+@label.command()
+@click.argument("post")
+@click.argument("verdict", type=click.Choice(VERDICTS))
+@click.option("--query", "query_id", default="", help="Which reading, if the post has several; default: its alert's.")
+@click.option("--instead", default="", help="With other: the query it belongs to, such as need.shelter.")
+@click.option("--by", default=getpass.getuser, show_default="your user name", help="Who says so.")
+@click.option("--text", help="The post's text, where it gave no alert; with --query.")
+@click.option("--lang", default="und", show_default=True, help="The language of --text.")
+@click.pass_obj
+def give(
+    settings: Settings, post: str, verdict: Verdict, query_id: str, instead: str, by: str, text: str | None, lang: str
+) -> None:
+    """Say whether the alert of POST is right. A later word about it replaces this one."""
+    if text is None:
+        said = label_alert(_alert_of(settings, post, query_id), verdict, by, time.time(), query_id, instead)
+    elif not query_id:
+        raise click.UsageError("--text needs --query: which query is it an answer to?")
+    else:
+        said = check_label(Label(post, query_id, verdict, by, time.time(), text, lang, instead=instead))
+    publish_labels(settings, [said])
+    click.echo(f"{said.query_id}: {WORDS[said.verdict]}, says {said.by}")
+
+
+def _alert_of(settings: Settings, post: str, query_id: str) -> Alert:
+    """The post's alert, from the live view. Raises LabelError, and ServiceError without Redis."""
+    from streams.view.connect import connect, reaching_redis
+    from streams.view.live import LiveView
+
+    async def read() -> list[Alert]:
+        async with connect(settings.redis) as redis:
+            return await LiveView(redis, settings).alerts_of([post])
+
+    with reaching_redis(settings.redis):
+        found = sorted(asyncio.run(read()), key=lambda alert: (alert.status == "active", alert.revision))
+    mine = [a for a in found if a.post.id == post and (not query_id or query_id in _readings(a))]
+    if not mine:
+        raise LabelError(
+            f"post {post!r} has no alert{f' under {query_id}' if query_id else ''} that is still known: give its words"
+            " with --text and --query"
+        )
+    return mine[-1]
+
+
+def _readings(alert: Alert) -> list[str]:
+    return [alert.query_id, *(reading.query_id for reading in alert.also)]
+
+
+@label.command("list")
+@click.option("--query", "query_id", help="Only of this query.")
+@click.option("--by", help="Only what this person said.")
+@click.pass_obj
+def list_labels(settings: Settings, query_id: str | None, by: str | None) -> None:
+    """What people taught, the newest first."""
+    found = _chosen(settings, query_id=query_id, by=by)
+    table = Table("when (UTC)", "who", "query", "verdict", "text", "post")
+    for said in sorted(found, key=lambda one: -one.at):
+        verdict = WORDS[said.verdict] + (f", {said.instead}" if said.instead else "")
+        when = time.strftime("%m-%d %H:%M", time.gmtime(said.at))
+        cells = (said.by, said.query_id, verdict, shorten(printable(said.text), 60), said.post_id)
+        table.add_row(when, *(escape(printable(cell)) for cell in cells))
+    out.print(table)
+    click.echo(", ".join(f"{n} {WORDS[verdict]}" for verdict, n in Counter(s.verdict for s in found).most_common()))
+
+
+@label.command()
+@click.argument("post", required=False)
+@click.option("--query", "query_id", help="Only of this query.")
+@click.option("--by", help="Only what this person said; without POST: all of it.")
+@click.pass_obj
+def undo(settings: Settings, post: str | None, query_id: str | None, by: str | None) -> None:
+    """Take back what was said about POST, or everything one person said. Workers forget it within seconds."""
+    if post is None and by is None:
+        raise click.UsageError("say what: a POST, or --by NAME for everything somebody said")
+    found = _chosen(settings, post, query_id, by)
+    if not found:
+        raise LabelError("nothing like that was said; `crisis label list` shows all")
+    publish_labels(settings, [], [said.key for said in found])
+    click.echo(f"{len(found)} taken back")
+
+
+@label.command()
+@click.option("--query", "query_id", help="Only of this query.")
+@click.option("--by", help="Only what this person said.")
+@click.pass_obj
+def export(settings: Settings, query_id: str | None, by: str | None) -> None:
+    """Print every label as a line of JSON, the oldest first: post_id, query_id, verdict, by, at (epoch seconds), text
+    (masked), lang, encoder_version, level, instead.
+    """
+    for said in sorted(_chosen(settings, query_id=query_id, by=by), key=lambda one: (one.at, one.key)):
+        click.echo(safe_json(msgspec.json.encode(said)))
+
+
+@label.command("import")
+@click.argument("file", type=click.File("rb"))
+@click.pass_obj
+def import_labels(settings: Settings, file: BinaryIO) -> None:
+    """Take over labels from a FILE that `export` wrote (- = standard input). Of two words about a reading the later
+    counts; a line that is no label stops the import, and nothing is written.
+    """
+    known, given = read_labels(settings), {}
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            said = check_label(msgspec.json.decode(line, type=Label))
+        except (msgspec.MsgspecError, LabelError) as error:
+            raise LabelError(f"line {number}: {error}") from error
+        newest = max((x for x in (given.get(said.key), known.get(said.key)) if x), key=lambda x: x.at, default=None)
+        if newest is None or newest.at < said.at:
+            given[said.key] = said
+    publish_labels(settings, list(given.values()))
+    click.echo(f"{len(given)} taken over")
+
+
+def _chosen(
+    settings: Settings, post: str | None = None, query_id: str | None = None, by: str | None = None
+) -> list[Label]:
+    wanted = {"post_id": post, "query_id": query_id, "by": by}
+    return [
+        said
+        for said in read_labels(settings).values()
+        if all(value is None or getattr(said, name) == value for name, value in wanted.items())
+    ]

@@ -1,0 +1,85 @@
+"""`crisis rejected`: what was refused, why, and once more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from models.alerts import rfc3339
+from models.errors import CrisisError
+from streams.broker.rejects import lines_of, read_rejects, send_raw
+from streams.config import Settings
+from streams.outputs.printable import printable
+
+out = Console()
+SHOWN_CHARS = 2_000
+
+
+@click.group()
+def rejected() -> None:
+    """List, show and retry what was refused: the records of posts.rejected.
+
+    They hold what was sent, phone numbers included: show them to nobody who need not see them.
+    """
+
+
+@rejected.command("list")
+@click.option("--reason", help="Only this reason.")
+@click.pass_obj
+def list_rejected(settings: Settings, reason: str | None) -> None:
+    """Count the rejects by reason and stage."""
+    counts: Counter[tuple[str, str]] = Counter()
+    newest: dict[tuple[str, str], tuple[float, str]] = {}
+    for letter in read_rejects(settings, reason):
+        key = letter.reject.reason, letter.reject.stage
+        counts[key] += 1
+        newest[key] = max(newest.get(key, (0.0, "")), (letter.reject.seen_at, letter.place))
+    table = Table("reason", "stage", "records", "newest", "place (crisis rejected show PLACE)")
+    for (why, stage), count in counts.most_common():
+        at, place = newest[why, stage]
+        table.add_row(why, stage, f"{count:,}", rfc3339(at), place)
+    out.print(table)
+
+
+@rejected.command()
+@click.argument("place", required=False)
+@click.option("--reason", help="The first of this reason instead.")
+@click.option("-n", "most", default=5, show_default=True, help="So many of a reason.")
+@click.pass_obj
+def show(settings: Settings, place: str | None, reason: str | None, most: int) -> None:
+    """Show rejects: where they came from, why they were refused, and what was sent."""
+    found = (x for x in read_rejects(settings, reason) if place is None or x.place == place)
+    shown = list(islice(found, 1 if place else most))
+    if not shown:
+        raise CrisisError(f"no such reject: {place or reason or 'there are none'}; `crisis rejected list` counts them")
+    for letter in shown:
+        reject, origin = letter.reject, letter.reject.origin
+        text = printable(reject.raw.decode("utf-8", "replace"))[:SHOWN_CHARS]
+        out.print(f"[bold]{letter.place}[/] {reject.reason} at {reject.stage}, {rfc3339(reject.seen_at)}")
+        out.print(f"  from partition {origin.partition}, offset {origin.offset}, line {reject.line}")
+        out.print(f"  {escape(printable(reject.detail))}\n  {escape(text)}", soft_wrap=True)
+
+
+@rejected.command()
+@click.argument("place", required=False)
+@click.option("--reason", help="All of this reason.")
+@click.pass_obj
+def retry(settings: Settings, place: str | None, reason: str | None) -> None:
+    """Send rejects to posts.raw once more, after what refused them was mended.
+
+    The whole line is read from posts.raw, where it stays for topics.retention_h; what is gone from there, and what was
+    refused after it had been read, is counted and left out.
+    """
+    if (place is None) == (reason is None):
+        raise click.UsageError("say which: a PLACE or --reason")
+    found = [x.reject for x in read_rejects(settings, reason) if place in (None, x.place)]
+    values = [value for _, value in lines_of(settings, found) if value is not None]
+    sent = send_raw(settings, values)
+    click.echo(
+        f"{sent:,} of {len(found):,} sent again; {len(found) - sent:,} are gone from posts.raw or were read before"
+    )

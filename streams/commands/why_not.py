@@ -1,0 +1,179 @@
+"""`crisis why-not`: why a post gave no alert, in one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import click
+import msgspec
+import numpy as np
+
+from models.alerts import rfc3339
+from models.encoders.ready import Ready
+from models.errors import CrisisError, Rejected
+from models.feedback.teach import teach
+from models.posts import parse_post
+from models.queries import load_queries
+from models.records import Alert, Frame, Match, MatchedFrame, Post, account_of
+from models.why_not import why_not as explain
+from streams.broker.labels import read_labels
+from streams.broker.queries import read_queries
+from streams.broker.reading import read_values
+from streams.broker.rejects import read_rejects
+from streams.commands.versions import VERSION, chosen
+from streams.config import Settings
+from streams.outputs.printable import printable
+from streams.outputs.span import Span
+from streams.pipeline.frames import decode_frame, unpack_vectors
+from streams.releases.versions import make_ready
+from streams.view.connect import connect, reaching_redis
+from streams.view.live import LiveView
+
+F = TypeVar("F", Frame, MatchedFrame)
+
+
+@dataclass
+class Trace:
+    """What the topics say of one post; the newest word counts."""
+
+    clean: Post | None = None
+    post: Post | None = None  # as it was matched
+    vector: np.ndarray | None = None
+    encoder_version: str = ""
+    matches: list[Match] = field(default_factory=list)
+    folded_into: str = ""
+    deleted: bool = False
+
+
+@click.command("why-not")
+@click.argument("post_id", required=False)
+@click.option("--text", help="A text instead of a post that was read.")
+@click.option("--lang", help="Language of the text. Default: found by itself.")
+@click.option("--source", default="text", show_default=True, help="Source of the text, for queries that ask for one.")
+@click.option("--last", "last_s", type=Span(), default="24h", show_default=True, help="How far back to look for it.")
+@click.option("--bundled", is_flag=True, help="With --text: use the bundled packs; needs no broker.")
+@VERSION
+@click.pass_obj
+def why_not(
+    settings: Settings,
+    post_id: str | None,
+    text: str | None,
+    lang: str | None,
+    source: str,
+    last_s: float,
+    bundled: bool,
+    version: str | None,
+) -> None:
+    """Say in one sentence why POST_ID gave no alert: folded, refused, left out by a query, below its probability …
+
+    \b
+    crisis why-not bsky:did:plc:x/3k
+    crisis why-not --text "nou bezwen dlo" --bundled
+    """
+    if (post_id is None) == (text is None):
+        raise click.UsageError("give the id of a post, or --text")
+    if text is not None:
+        queries = load_queries() if bundled else list(read_queries(settings).values())
+        ready = make_ready(settings, chosen(settings, version), queries)
+        ready = ready if bundled else _taught(settings, ready)
+        post = _post(text, lang, source)
+        vector = ready.encoder.encode([post.text])[0]
+        click.echo(printable(explain(ready.matcher, post, vector)))
+    else:
+        click.echo(printable(_of(settings, post_id or "", last_s, version)))
+
+
+def _of(settings: Settings, post_id: str, last_s: float, version: str | None) -> str:
+    for alert in sorted(asyncio.run(_alerts(settings, post_id)), key=lambda a: a.status):  # active, then withdrawn
+        if alert.status == "active" and alert.level == "alert":
+            return f"It gave an alert: {alert.query_id}, {alert.alert_id[:8]}, seen {alert.seen_at}."
+        if alert.status == "withdrawn" and alert.level == "alert":
+            why = alert.withdrawn_because
+            return f"Its alert ({alert.query_id}) was withdrawn at {alert.seen_at}: the post was {why}."
+    trace = _trace(settings, post_id, last_s)
+    if trace.deleted:
+        return "It was deleted, and with it goes whatever it would have given."
+    if trace.folded_into:
+        return f"It was folded: it repeats {trace.folded_into}, ask for that one."
+    if trace.post is not None and trace.vector is not None:
+        ready = make_ready(settings, chosen(settings, version), list(read_queries(settings).values()))
+        ready = _taught(settings, ready)
+        return explain(ready.matcher, trace.post, _vector(trace, ready), trace.matches)
+    if refused := _refused(settings, post_id):
+        return refused
+    if trace.clean is not None:
+        waits = time.time() - trace.clean.seen_at
+        return f"It is late: read {waits:.0f} s ago, not matched yet; `crisis status` says whether workers keep up."
+    since = rfc3339(time.time() - last_s)
+    return f"No post {post_id} came in since {since}: not sent yet, still in posts.raw, or longer ago (--last)."
+
+
+def _taught(settings: Settings, ready: Ready) -> Ready:
+    """The version with what people taught, as workers have it."""
+    return teach(ready, list(read_labels(settings).values()))[0]
+
+
+def _vector(trace: Trace, ready: Ready) -> np.ndarray:
+    assert trace.post is not None and trace.vector is not None
+    if trace.encoder_version == ready.encoder.version:
+        return trace.vector
+    trace.matches = []  # of another encoder: its thresholds say nothing here
+    found: np.ndarray = ready.encoder.encode([trace.post.text])[0]
+    return found
+
+
+async def _alerts(settings: Settings, post_id: str) -> list[Alert]:
+    with reaching_redis(settings.redis):
+        async with connect(settings.redis) as redis:
+            return await LiveView(redis, settings).alerts_of([post_id])
+
+
+def _trace(settings: Settings, post_id: str, last_s: float) -> Trace:
+    """What posts.clean and posts.matched hold of a post."""
+    trace, owner = Trace(), account_of(post_id)
+    for frame in _frames(settings, "posts.clean", last_s, Frame):
+        if mine := [p for p in frame.posts if p.id == post_id]:
+            trace.clean, trace.folded_into = mine[-1], ""
+        trace.folded_into = next((r.of for r in frame.repeats if r.id == post_id), trace.folded_into)
+        trace.deleted |= any(d.id in (post_id, owner) for d in frame.deletions)
+    for matched in _frames(settings, "posts.matched", last_s, MatchedFrame):
+        rows = [i for i, p in enumerate(matched.posts) if p.id == post_id]
+        if rows:
+            with contextlib.suppress(CrisisError):
+                trace.vector = unpack_vectors(matched)[rows[-1]]
+                trace.post, trace.encoder_version = matched.posts[rows[-1]], matched.encoder_version
+                trace.matches = [m for m in matched.matches if m.post_id == post_id]
+    return trace
+
+
+def _frames(settings: Settings, topic: str, last_s: float, kind: type[F]) -> Iterator[F]:
+    for value in read_values(settings, topic, last_s):
+        with contextlib.suppress(Rejected):  # somebody else wrote to our topic
+            yield decode_frame(value, kind)
+
+
+def _refused(settings: Settings, post_id: str) -> str:
+    for letter in read_rejects(settings):
+        with contextlib.suppress(ValueError, AttributeError, msgspec.MsgspecError):
+            raw = letter.reject.raw
+            found = msgspec.msgpack.decode(raw) if letter.reject.stage == "embed" else json.loads(raw)
+            if found.get("id") == post_id:
+                told = f"{letter.reject.reason} at {letter.reject.stage}: {letter.reject.detail}"
+                return f"It was refused ({told}); `crisis rejected show {letter.place}` shows it."
+    return ""
+
+
+def _post(text: str, lang: str | None, source: str) -> Post:
+    fields = {"id": "text/0", "text": text, "source": source} | ({"lang": lang} if lang else {})
+    try:
+        post = parse_post(msgspec.json.encode(fields), seen_at=time.time(), author_key=b"")
+    except Rejected as why:
+        raise click.ClickException(f"it would be refused: {why}") from why
+    assert isinstance(post, Post)
+    return post if lang is None else msgspec.structs.replace(post, lang=lang)

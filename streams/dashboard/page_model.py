@@ -1,0 +1,272 @@
+"""What the page shows, in memory: the newest alerts and clusters, counted and filtered. Pure: no clock, no I/O."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+import msgspec
+from msgspec import Struct
+
+from models.clusters.config import ClusterConfig
+from models.records import Alert, ClusterEvent, account_of
+from streams.outputs.printable import web_link
+
+MATCHES_KEPT = 6  # of a post (the page unfolds from three): a text made of query sentences matches 25 queries
+SEARCHED_CHARS, MOST_WORDS = 2_000, 8  # of a text, and of what is searched for in it
+BURST = ClusterConfig().burst_levels[0]  # deviations from which growth is told as a burst; the same in page.js
+
+
+class Filter(Struct, frozen=True, omit_defaults=True):
+    """What a viewer asked for; "" = all. It is the query string of the page's address."""
+
+    kind: str = ""
+    category: str = ""
+    level: str = ""
+    lang: str = ""
+    source: str = ""
+    cluster: str = ""
+    q: str = ""  # words that must occur in the text, case ignored
+
+    @classmethod
+    def of(cls, params: Mapping[str, str]) -> Filter:
+        """From query parameters; others are ignored, long ones cut."""
+        return cls(**{f: params[f].strip()[:200] for f in cls.__struct_fields__ if f in params})
+
+    def takes(self, alert: Alert, folded: str | None = None) -> bool:
+        """Is it an active alert that fits? folded: `folded_text` of its post, where it is known already."""
+        wanted = (self.kind, self.category, self.level, self.lang, self.source, self.cluster)
+        found = (alert.kind, alert.category, alert.level, alert.post.lang, alert.post.source, alert.cluster_id)
+        return (
+            alert.status == "active"
+            and all(not w or w == f for w, f in zip(wanted, found, strict=True))
+            and (not self.q or _holds(folded_text(alert.post.text) if folded is None else folded, _words(self.q)))
+        )
+
+
+def fold(text: str) -> str:
+    """Text for comparing: compatibility forms and case do not matter."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def folded_text(text: str) -> str:
+    """What a search for words looks at. Folding may unfold one character to 18: made once for an alert, and bounded."""
+    return fold(text[:SEARCHED_CHARS])[: 2 * SEARCHED_CHARS]
+
+
+@lru_cache(maxsize=256)
+def _words(q: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(fold(q).split()))[:MOST_WORDS]
+
+
+def _holds(folded: str, words: tuple[str, ...]) -> bool:
+    return all(word in folded for word in words)
+
+
+class Shown(Struct, frozen=True, omit_defaults=True):
+    """An alert on the page. `rank` grows with every new alert and orders them; it means nothing after a restart."""
+
+    alert: Alert
+    rank: int
+    repeats: int = 0
+    fits: bool = True  # does it fit the viewer's filter? One that no longer does is told once, to change its card
+
+
+class AlertPage(Struct, frozen=True):
+    """Answer of /api/alerts. `event_id`: where to go on in /events. `total`: all that fit, of those kept."""
+
+    alerts: list[Shown]
+    total: int
+    event_id: str
+
+
+class OpenCount(Struct, frozen=True, omit_defaults=True):
+    """Open (active) alerts of one query, of those kept."""
+
+    alert: int = 0
+    suggestion: int = 0
+
+
+class Category(Struct, frozen=True):
+    """A category as the page lists it."""
+
+    category: str
+    label: str
+    iasc: str
+
+
+class Crowds:
+    """Who takes whose room: alerts by level and category, in there by source, in there by cluster and by account.
+
+    When there are too many, the fullest room gives way, in it the source with the most, of that the biggest cluster or
+    account, and of that the oldest: a flood pushes out itself. What is in no cluster yet counts as one crowd; an id
+    that names no account is in none.
+    """
+
+    def __init__(self) -> None:
+        self._rooms: dict[tuple[str, str], dict[str, dict[str, dict[str, None]]]] = {}  # → source → crowd → alert ids
+        self._sizes: Counter[tuple[str, str]] = Counter()
+        self._of_source: dict[tuple[str, str], Counter[str]] = {}
+
+    def add(self, alert: Alert) -> None:
+        room, source = (alert.level, alert.category), alert.post.source
+        crowds = self._rooms.setdefault(room, {}).setdefault(source, {})
+        for crowd in _crowds_of(alert):
+            crowds.setdefault(crowd, {})[alert.alert_id] = None
+        self._sizes[room] += 1
+        self._of_source.setdefault(room, Counter())[source] += 1
+
+    def remove(self, alert: Alert) -> None:
+        room, source = (alert.level, alert.category), alert.post.source
+        crowds = self._rooms[room][source]
+        for crowd in _crowds_of(alert):
+            del crowds[crowd][alert.alert_id]
+            if not crowds[crowd]:
+                del crowds[crowd]
+        if not crowds:
+            del self._rooms[room][source]
+        self._sizes[room] -= 1
+        self._of_source[room][source] -= 1
+
+    def next_to_go(self) -> str:
+        """Its alert id."""
+        room = max(self._sizes, key=self._sizes.__getitem__)
+        sources = self._of_source[room]
+        crowds = self._rooms[room][max(sources, key=sources.__getitem__)]
+        return next(iter(max(crowds.values(), key=len)))
+
+
+def _crowds_of(alert: Alert) -> tuple[str, ...]:
+    cluster, account = f"cluster {alert.cluster_id or ''}", account_of(alert.post.id)
+    return (cluster,) if account == alert.post.id else (cluster, f"account {account}")
+
+
+class Board:
+    """The newest `most` alerts and clusters. Feeding it the same thing twice, or old things late, changes nothing.
+
+    Of a post the surest MATCHES_KEPT are kept; where alerts must go, the biggest crowd gives way (`Crowds`).
+    """
+
+    def __init__(self, most_alerts: int = 2000, most_clusters: int = 2000) -> None:
+        self._most_alerts, self._most_clusters = most_alerts, most_clusters
+        self._alerts: dict[str, Alert] = {}
+        self._folded: dict[str, str] = {}
+        self._crowds = Crowds()
+        self._of_post: dict[str, list[str]] = {}
+        self._ranks: dict[str, int] = {}
+        self._rank = 0
+        self.repeats: dict[str, int] = {}  # post id → how often it was repeated
+        self.clusters: dict[str, ClusterEvent] = {}
+        self._versions: dict[str, int] = {}  # of clusters, gone ones too: a late event must not bring one back
+
+    def put_alert(self, alert: Alert) -> bool:
+        """Take an alert; False if this or a newer revision is here already, or there is no room for it."""
+        known = self._alerts.get(alert.alert_id)
+        if known is not None and known.revision >= alert.revision:
+            return False
+        if known is None:
+            self._rank += 1
+            self._ranks[alert.alert_id] = self._rank
+        if known is not None:
+            self._crowds.remove(known)
+        else:
+            self._of_post.setdefault(alert.post.id, []).append(alert.alert_id)
+        self._alerts[alert.alert_id] = alert
+        self._folded[alert.alert_id] = folded_text(alert.post.text)
+        self._crowds.add(alert)
+        mine = self._of_post[alert.post.id]
+        if len(mine) > MATCHES_KEPT:
+            self._drop(min(mine, key=self._sureness))
+        while len(self._alerts) > self._most_alerts:
+            self._drop(self._crowds.next_to_go())
+        return alert.alert_id in self._alerts
+
+    def _sureness(self, alert_id: str) -> tuple[bool, bool, float, str]:
+        alert = self._alerts[alert_id]
+        return alert.status == "active", alert.level == "alert", alert.score - alert.threshold, alert_id
+
+    def _drop(self, alert_id: str) -> None:
+        alert = self._alerts.pop(alert_id)
+        del self._ranks[alert_id], self._folded[alert_id]
+        self._crowds.remove(alert)
+        left = self._of_post[alert.post.id]
+        left.remove(alert_id)
+        if not left:
+            del self._of_post[alert.post.id]
+            self.repeats.pop(alert.post.id, None)
+
+    def put_cluster(self, event: ClusterEvent) -> bool:
+        """Take a cluster event; False if this or a newer version is here already."""
+        if self._versions.get(event.cluster_id, -1) >= event.version:
+            return False
+        self._versions.pop(event.cluster_id, None)
+        self._versions[event.cluster_id] = event.version
+        self.clusters.pop(event.cluster_id, None)
+        if event.event not in ("merge", "expire"):
+            self.clusters[event.cluster_id] = event
+        for kept, most in ((self.clusters, self._most_clusters), (self._versions, 4 * self._most_clusters)):
+            while len(kept) > most:
+                del kept[next(iter(kept))]
+        return True
+
+    def shown(self, alert: Alert, wanted: Filter | None = None) -> Shown:
+        """The alert as the page gets it: only web links, and nothing of a post that was deleted or edited away."""
+        post = msgspec.structs.replace(alert.post, url=web_link(alert.post.url))
+        if alert.status == "withdrawn":
+            post = msgspec.structs.replace(post, text="", url=None, geo=None)
+        return Shown(
+            msgspec.structs.replace(alert, post=post),
+            self._ranks.get(alert.alert_id, 0),
+            self.repeats.get(alert.post.id, 0),
+            wanted is None or wanted.takes(alert, self._folded.get(alert.alert_id)),
+        )
+
+    def find(self, wanted: Filter, most: int, before: int | None = None) -> tuple[list[Shown], int]:
+        """(the newest that fit, newest first; how many fit in all). `before`: only ranks below it."""
+        found = [a for a in reversed(self._alerts.values()) if wanted.takes(a, self._folded[a.alert_id])]
+        page = [a for a in found if before is None or self._ranks[a.alert_id] < before]
+        return [self.shown(a) for a in page[:most]], len(found)
+
+    def alert(self, alert_id: str) -> Alert | None:
+        """The alert, if it is kept."""
+        return self._alerts.get(alert_id)
+
+    def open_alerts(self) -> Iterator[Alert]:
+        """Active alerts, the newest first."""
+        return (a for a in reversed(self._alerts.values()) if a.status == "active")
+
+    def newest_posts(self, most: int) -> list[str]:
+        """Ids of the posts of the newest active alerts, each once."""
+        ids = dict.fromkeys(a.post.id for a in reversed(self._alerts.values()) if a.status == "active")
+        return list(ids)[:most]
+
+    def put_repeats(self, post_ids: Sequence[str], counts: Iterable[int]) -> dict[str, int]:
+        """Note how often posts were repeated; returns those that changed."""
+        changed = {p: n for p, n in zip(post_ids, counts, strict=True) if n != self.repeats.get(p, 0)}
+        self.repeats |= changed
+        return changed
+
+    def open_counts(self) -> dict[str, OpenCount]:
+        """Open alerts and suggestions by query id."""
+        counts: dict[str, list[int]] = {}
+        for alert in self._alerts.values():
+            if alert.status == "active":
+                counts.setdefault(alert.query_id, [0, 0])[alert.level == "suggestion"] += 1
+        return {query: OpenCount(*both) for query, both in sorted(counts.items())}
+
+    def categories(self, known: Iterable[Category]) -> list[Category]:
+        """The known categories in their order, then those only live queries have."""
+        listed = {c.category: c for c in known}
+        for a in self._alerts.values():
+            if a.category not in listed:
+                listed[a.category] = Category(a.category, a.label, a.iasc)
+        return list(listed.values())
+
+    def growing(self, most: int) -> list[ClusterEvent]:
+        """Clusters of more than one post, the strongest burst first, then the biggest. What is less than a burst is
+        chance: three posts in quiet hours would stand before a hundred.
+        """
+        several = [c for c in self.clusters.values() if c.posts > 1]
+        return sorted(several, key=lambda c: (-c.burst if c.burst >= BURST else 0.0, -c.posts, c.cluster_id))[:most]

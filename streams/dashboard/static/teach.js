@@ -1,0 +1,115 @@
+// Teaching: verdicts on cards by key and button, what was taught, how often alerts were right. Text only by textContent.
+import { $, el } from "./draw.js";
+import { moment, number, plural } from "./words.js";
+
+export const VERDICTS = { r: ["right", "right", "✓"], w: ["wrong", "wrong", "✗"], o: ["other", "other category", "⇄"], n: ["none", "not a need", "∅"] };
+const SAID = Object.fromEntries(Object.values(VERDICTS).map(([verdict, words]) => [verdict, words]));
+let known = new Map(); // post and query → [verdict, who], of what is on the page
+let who = "";
+try { who = localStorage.getItem("who") ?? ""; } catch { /* private window: asked once a page */ }
+
+const key = (post, query) => `${post} ${query}`;
+
+async function post(path, body) {
+  const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  if (answer.status === 401) location.reload();
+  if (!answer.ok) throw new Error((await answer.text()).trim() || answer.statusText);
+  return answer.status === 204 ? null : answer.json();
+}
+
+// Who labels, asked once; empty if nobody wants to say.
+async function name() {
+  if (who) return who;
+  const dialog = $("who");
+  dialog.showModal();
+  await new Promise((done) => dialog.addEventListener("close", done, { once: true }));
+  who = dialog.returnValue === "ok" ? $("who-name").value.trim() : "";
+  try { localStorage.setItem("who", who); } catch { /* see above */ }
+  return who;
+}
+
+// The buttons of a card; made once for each.
+export function teachable(made, alert) {
+  const box = made.querySelector(".verdicts");
+  made.dataset.query = alert.query_id;
+  if (!box.children.length) {
+    box.replaceChildren(...Object.entries(VERDICTS).map(([letter, [verdict, words, sign]]) => {
+      const button = el("button", `v-${verdict}`);
+      button.append(el("span", "sign", sign), el("span", "word", words));
+      button.setAttribute("aria-label", words);
+      button.type = "button";
+      button.dataset.verdict = verdict;
+      button.title = `Teach: ${words} (key ${letter})`;
+      return button;
+    }), el("span", "said"));
+  }
+  box.hidden = alert.status === "withdrawn";
+  marked(made);
+}
+
+function marked(made) {
+  const [verdict, by] = known.get(key(made.dataset.post, made.dataset.query)) ?? [];
+  made.classList.toggle("judged", Boolean(verdict) && verdict !== "right");
+  for (const button of made.querySelectorAll("[data-verdict]")) button.setAttribute("aria-pressed", String(button.dataset.verdict === verdict));
+  const said = made.querySelector(".said");
+  if (said) said.textContent = by ? `says ${by}` : "";
+}
+
+// Say what a card is; the same word once more takes it back. Returns whether something was said.
+export async function judge(made, verdict) {
+  const { id, post: of, query } = made.dataset, before = known.get(key(of, query));
+  const by = await name();
+  if (!by) return false;
+  if (before?.[0] === verdict) {
+    await post("/api/labels/undo", { post_id: of, query_id: query });
+    known.delete(key(of, query));
+  } else {
+    const label = await post("/api/labels", { alert_id: id, verdict, by, query_id: query });
+    known.set(key(of, query), [label.verdict, label.by]);
+  }
+  marked(made);
+  return true;
+}
+
+export async function undo({ post: of, query }) { await post("/api/labels/undo", { post_id: of, query_id: query }); }
+
+// What was taught, beside the list. names: category → its words.
+export function taught(all, cards, names) {
+  known = new Map(Object.entries(all.said));
+  for (const made of cards) if (made.dataset.query) marked(made);
+  $("taught-count").textContent = all.total ? number(all.total) : "";
+  $("taught-problem").textContent = all.problem;
+  $("taught-problem").hidden = !all.problem;
+  $("shift").textContent = `Alerts that were right, of those judged in the last ${number(all.shift_h)} h (95 % interval)`;
+  $("shift").hidden = !all.precision.length;
+  const called = (query) => { const [kind, category] = query.split("."); return `${kind === "offer" ? "Offer" : "Need"}: ${names.get(category) ?? category}`; };
+  const percent = (share) => Math.round(100 * share);
+  $("precision").replaceChildren(...all.precision.map((p) => {
+    const line = el("li");
+    line.append(el("span", "", called(p.query_id)), el("b", "", `${percent(p.right / p.judged)} %`), el("small", "", `${p.right} of ${p.judged}, ${percent(p.low)}–${percent(p.high)} %`));
+    return line;
+  }));
+  $("lessons").replaceChildren(...all.labels.map((label) => {
+    const line = el("li"), text = el("bdi", "", label.text), button = el("button", "", "undo");
+    text.dir = "auto";
+    text.lang = label.lang ?? "";
+    button.type = "button";
+    button.setAttribute("aria-label", `Take back: ${SAID[label.verdict]}, ${label.text.slice(0, 60)}`);
+    Object.assign(button.dataset, { post: label.post_id, query: label.query_id });
+    line.append(el("b", `v-${label.verdict}`, SAID[label.verdict]), text, el("small", "", `${called(label.query_id)} · ${label.by} · ${moment(label.at * 1000)}`), button);
+    return line;
+  }));
+  $("no-lessons").hidden = all.labels.length > 0;
+}
+
+// Cards that are worth a word: shown by their edge, and counted.
+export function asked(ids, cards) {
+  const wanted = new Set(ids);
+  let shown = 0;
+  for (const made of cards) {
+    made.classList.toggle("asked", wanted.has(made.dataset.id));
+    shown += wanted.has(made.dataset.id);
+  }
+  $("ask").hidden = !shown;
+  $("ask").textContent = `Judge ${plural(shown, "post", "posts")} that would teach most`;
+}

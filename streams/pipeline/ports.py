@@ -1,0 +1,74 @@
+"""What the stages ask of the world: who folds into whom, and which alerts were given. Redis answers, or memory in a
+replay.
+
+Folding. A claim is "I am the first of mine with this text": only an author's own repeats and reposts fold, so nobody
+can take another's words, be first with them and delete or edit them away (models/posts.py, `words_of`). An edited post
+gives its old text up and is never folded itself; a deleted post gives up its text, a deleted account those of all its
+posts. So no post is folded into one that does not say it.
+
+`place` (partition:offset:line) tells a redelivered frame from a repeat, so processing a frame twice gives the same
+answer twice. One case differs: where the original was edited or deleted in between, what was a repeat the first time is
+a post of its own the second time. A need is then told twice rather than lost.
+
+Posts folded before their original was edited or deleted are not brought back: of a repeat only its id is kept. To keep
+whole posts, their own edits and deletions, and the order in which they take each other's place, would cost Redis as
+much again as folding does, and would count a post both as folded and as matched. The next one to say it is an original
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from models.records import Alert, Deletion
+
+
+class Claim(Struct, frozen=True):
+    """What a post says it is the first of. `place` tells a redelivery of itself from a repeat.
+
+    `fingerprint`: whose words, and which (`models.posts.words_of`).
+    """
+
+    post_id: str
+    place: str
+    fingerprint: str
+    repost_of: str | None
+    edit: bool = False  # by its own word: it holds the text from here on, but is never folded
+
+
+class Verdict(Struct, frozen=True):
+    """The answer to a claim: the post it repeats, or that its id was seen before with another text (an edit)."""
+
+    repeats: str | None = None
+    edits: bool = False
+
+
+class Folder(Protocol):
+    """Answers claims, in order. Both implementations give the same answers (held by a test)."""
+
+    async def claim(self, claims: Sequence[Claim | Deletion]) -> list[Verdict]:
+        """One verdict per claim. A deletion between them has none; what follows it finds the post forgotten."""
+        ...
+
+
+class Alerts(Protocol):
+    """What the match and cluster stages need to know of alerts already given (Redis, or a dict in replay)."""
+
+    async def alerts_of(self, post_ids: Iterable[str]) -> list[Alert]:
+        """The known alerts of these posts, or of all posts of these accounts, each once, in the order of their ids."""
+        ...
+
+    async def put_alerts(self, alerts: Sequence[Alert]) -> list[Alert]:
+        """Keep them; returns those that were new or newer than what was known."""
+        ...
+
+    async def mark_gone(self, post_ids: Sequence[str]) -> None:
+        """Remember that these posts were deleted, should they still be under way on another partition."""
+        ...
+
+    async def gone(self, post_ids: Iterable[str]) -> set[str]:
+        """Those of the posts that were deleted."""
+        ...

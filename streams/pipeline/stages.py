@@ -1,0 +1,188 @@
+"""The pipeline's steps as plain functions over frames. Agents and replay call the same ones.
+
+    raw record ─parse─► Parsed ─fold─► Frame ─embed─► EmbeddedFrame ─match─► MatchedFrame ─► alerts, clusterer
+
+No clock, no network, no Faust: who folds into whom is asked between `parse` and `fold` (Redis or a dict).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from models.alerts import make_alerts, withdraw
+from models.bars import Bars
+from models.encoders.protocol import Encoder
+from models.encoders.ready import Ready
+from models.errors import Rejected
+from models.matching import Matcher
+from models.posts import parse_post, split_lines, words_of
+from models.records import Alert, Deletion, EmbeddedFrame, Frame, MatchedFrame, Origin, Post, Reject, Repeat, account_of
+from models.text import READ_CHARS
+from streams.pipeline.frames import pack_vectors, unpack_vectors
+from streams.pipeline.outcomes import MATCHED
+from streams.pipeline.ports import Alerts, Claim, Verdict
+
+KEPT_OF_REJECT = 65_536  # bytes of a refused record that are kept; the rest of a 10 MB line says nothing more
+
+CALL_CHARS = (
+    200_000  # read in one encoder call: 1,500 ordinary posts, and a call that ends in a second whatever they say
+)
+
+
+class Parsed(Struct, frozen=True):
+    """One raw record, read: every line is a post, a deletion or a reject."""
+
+    origin: Origin
+    posts: list[Post]
+    claims: list[Claim | Deletion]  # of the posts and deletions, in the order of their lines
+    deletions: list[Deletion]
+    rejects: list[Reject]
+
+    @property
+    def read(self) -> int:
+        """Lines read."""
+        return len(self.posts) + len(self.deletions) + len(self.rejects)
+
+
+def parse(value: bytes, origin: Origin, seen_at: float, author_key: bytes) -> Parsed:
+    """Read one NDJSON record. Never raises: what cannot be read becomes a Reject with its reason and bytes."""
+    parsed = Parsed(origin, [], [], [], [])
+    for line_number, line in enumerate(split_lines(value)):
+        try:
+            record = parse_post(line, seen_at=seen_at, author_key=author_key)
+        except Rejected as why:
+            parsed.rejects.append(
+                Reject(why.reason, why.detail, "normalise", origin, line_number, seen_at, line[:KEPT_OF_REJECT])
+            )
+            continue
+        if isinstance(record, Deletion):
+            parsed.deletions.append(record)
+            parsed.claims.append(record)
+        else:
+            parsed.posts.append(record)
+            place = f"{origin.partition}:{origin.offset}:{line_number}"
+            words = words_of(record, author_key)
+            parsed.claims.append(Claim(record.id, place, words, record.repost_of, record.kind == "update"))
+    return parsed
+
+
+def fold(parsed: Parsed, verdicts: Sequence[Verdict]) -> Frame:
+    """Fold repeats into their originals. Explicit edits are never folded: the newest text of a post counts."""
+    posts, repeats = [], []
+    for post, verdict in zip(parsed.posts, verdicts, strict=True):
+        if verdict.repeats is not None and post.kind == "create":
+            repeats.append(Repeat(post.id, verdict.repeats, post.seen_at))
+        elif verdict.edits and post.kind == "create":
+            posts.append(msgspec.structs.replace(post, kind="update"))
+        else:
+            posts.append(post)
+    return Frame(parsed.origin, posts, repeats, parsed.deletions)
+
+
+def embed(frame: Frame, encoder: Encoder) -> EmbeddedFrame:
+    """Add one vector per post. Blocking: call it in the encoder's thread."""
+    return embed_many([frame], encoder)[0]
+
+
+def embed_many(frames: Sequence[Frame], encoder: Encoder) -> list[EmbeddedFrame]:
+    """The same for several frames in one encoder call, or few: batches are what makes an encoder fast."""
+    calls = _calls([post.text for frame in frames for post in frame.posts])
+    vectors = np.concatenate([encoder.encode(texts) for texts in calls])
+    embedded, at = [], 0
+    for frame in frames:
+        rows = vectors[at : at + len(frame.posts)]
+        at += len(frame.posts)
+        embedded.append(
+            EmbeddedFrame(
+                origin=frame.origin,
+                posts=frame.posts,
+                repeats=frame.repeats,
+                deletions=frame.deletions,
+                encoder_version=encoder.version,
+                dim=encoder.dim,
+                vectors=pack_vectors(rows),
+            )
+        )
+    return embedded
+
+
+def _calls(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The texts in runs of at most CALL_CHARS characters that are read; at least one run."""
+    begins = chars = 0
+    for at, text in enumerate(texts):
+        read = min(len(text), READ_CHARS)
+        if chars + read > CALL_CHARS:
+            yield texts[begins:at]
+            begins, chars = at, 0
+        chars += read
+    yield texts[begins:]
+
+
+def match(frame: EmbeddedFrame, matcher: Matcher, bars: Bars | None = None, learn: bool = True) -> MatchedFrame:
+    """Add the matches. Of a post that occurs twice in the frame (an edit right behind it) only the last text counts.
+
+    bars: those that follow the stream; learn: let this frame move them.
+    Raises VersionMismatch if frame and matcher are of two encoder versions.
+    """
+    rows = list({post.id: i for i, post in enumerate(frame.posts)}.values())
+    posts = [frame.posts[i] for i in rows]
+    found = matcher.match([p.id for p in posts], unpack_vectors(frame)[rows], frame.encoder_version, posts)
+    if bars is not None:
+        found = bars.settle(found, posts, matcher, frame.origin.partition, learn)
+    return MatchedFrame(
+        origin=frame.origin,
+        posts=frame.posts,
+        repeats=frame.repeats,
+        deletions=frame.deletions,
+        encoder_version=frame.encoder_version,
+        dim=frame.dim,
+        vectors=frame.vectors,
+        matches=found,
+    )
+
+
+def alerts(frame: MatchedFrame, ready: Ready) -> list[Alert]:
+    """The alerts of a frame's matches, with the release that scored them."""
+    made = make_alerts(frame.posts, frame.matches, ready.queries, frame.encoder_version)
+    return [msgspec.structs.replace(alert, registry_version=ready.name) for alert in made]
+
+
+def tally(frame: MatchedFrame) -> dict[str, int]:
+    """Posts of the frame by their best outcome: alert, suggestion or no_match. Sums to the number of posts."""
+    best = dict.fromkeys((p.id for p in frame.posts), "no_match")
+    for found in frame.matches:
+        if found.level == "alert" or best[found.post_id] == "no_match":
+            best[found.post_id] = found.level
+    outcome = dict.fromkeys(MATCHED, 0)
+    for post in frame.posts:
+        outcome[best[post.id]] += 1
+    return outcome
+
+
+def blank(alert: Alert) -> Alert:
+    """The alert without its post's text, link and place: a withdrawal does not publish them once more."""
+    post = msgspec.structs.replace(alert.post, text="", url=None, geo=None)
+    return msgspec.structs.replace(alert, post=post)
+
+
+async def settle_alerts(frame: MatchedFrame, alerts: list[Alert], known: Alerts) -> list[Alert]:
+    """The frame's alerts, and those to withdraw: of deleted posts, and of edited ones that no longer match.
+
+    A post deleted while it was still under way gets no alert at all. Withdrawn alerts say which they were, not what.
+    """
+    if frame.deletions:
+        await known.mark_gone([d.id for d in frame.deletions])
+    gone = await known.gone({a.post.id for a in alerts}) if alerts else set()
+    kept = [a for a in alerts if a.post.id not in gone]
+    causes = {p.id: p for p in frame.posts if p.kind == "update"} | {d.id: d for d in frame.deletions}
+    ids = {a.alert_id for a in kept}
+    earlier = await known.alerts_of(causes) if causes else []
+    return kept + [
+        blank(withdraw(a, causes.get(a.post.id) or causes[account_of(a.post.id)]))
+        for a in earlier
+        if a.status == "active" and a.alert_id not in ids
+    ]

@@ -1,0 +1,72 @@
+"""Asking a running dashboard from the command line."""
+
+from __future__ import annotations
+
+import httpx
+import msgspec
+from msgspec import Struct
+
+from models.errors import ServiceError
+from streams.config import Settings, secret
+
+
+class Hit(Struct, frozen=True, omit_defaults=True):
+    """One post found by meaning. `score`: cosine to what was asked; created_at is RFC 3339 UTC."""
+
+    id: str
+    text: str
+    lang: str
+    source: str
+    created_at: str
+    score: float
+    url: str | None = None
+
+
+class HitPage(Struct, frozen=True):
+    """Answer of /api/search."""
+
+    hits: list[Hit]
+    searched: int  # posts in the window
+    complete: bool  # False while the window is still being read
+
+
+def base_url(settings: Settings) -> str:
+    """Where the dashboard of these settings answers on this machine."""
+    host = settings.dashboard.host
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{host}:{settings.dashboard.port}"
+
+
+def ask_search(
+    settings: Settings,
+    text: str,
+    *,
+    lang: str | None = None,
+    last_s: float | None = None,
+    k: int = 10,
+    url: str | None = None,
+) -> list[Hit]:
+    """Search through the dashboard's API. Raises ServiceError saying what to start if it does not answer."""
+    asked = {"text": text, "lang": lang, "last_s": last_s, "k": k}
+    token = secret(settings.dashboard.token_file)
+    base = (url or base_url(settings)).rstrip("/")
+    try:
+        answer = httpx.get(
+            f"{base}/api/search",
+            params={name: v for name, v in asked.items() if v is not None},
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            timeout=30.0,
+        )
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise ServiceError(
+            f"no dashboard at {base} ({error}): search asks it, so start `crisis dashboard` (or `crisis demo`), "
+            "or say where it runs with --url"
+        ) from error
+    if answer.status_code == 401:
+        raise ServiceError(f"{base} wants a token: set CRISIS_DASHBOARD__TOKEN_FILE to the file that holds it")
+    if answer.status_code != 200:
+        raise ServiceError(f"{base} answered {answer.status_code}: {answer.text.strip()[:300]}")
+    try:
+        return msgspec.json.decode(answer.content, type=HitPage).hits
+    except msgspec.MsgspecError as error:
+        raise ServiceError(f"{base} is no crisis dashboard of this version: {error}") from error

@@ -1,0 +1,171 @@
+"""The recent posts as one encoder version sees them: an index in memory, and the task that fills it from
+posts.embedded.
+
+It reads the topic without a consumer group, from the start of the window, so a restart, or another encoder version,
+builds it anew and nothing has to be saved. Posts whose vectors are of another version are embedded again from their
+text: vectors of two versions are never compared. All of that happens in a thread of its own. What it cannot use is
+counted, not hidden.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+from msgspec import Struct
+
+from models.encoders.protocol import Encoder
+from models.errors import CrisisError, Rejected
+from models.records import EmbeddedFrame
+from streams.broker.backoff import Good, keep_up
+from streams.broker.connect import client_options
+from streams.broker.topics import partitions_of
+from streams.config import Settings
+from streams.pipeline.frames import decode_frame, unpack_vectors
+from streams.releases.serving import restate
+
+if TYPE_CHECKING:
+    from models.search import Found
+
+log = logging.getLogger(__name__)
+
+
+class SearchConfig(Struct, frozen=True):
+    """How the index is kept."""
+
+    segment_s: float = 1_800.0  # a segment is dropped whole, so the window is exact to this much
+    max_posts: int = 500_000  # about 0.5 GB at 256 dims; the oldest segment goes first
+    batch_frames: int = 64  # frames indexed in one go: 64 × 200 posts keep the thread busy for tens of milliseconds
+
+
+class Window:
+    """`start()` fills it until `close()`; `add` and `search` block: one thread may add while another searches."""
+
+    def __init__(self, settings: Settings, config: SearchConfig, encoder: Encoder) -> None:
+        from models.search import SearchIndex  # faiss: only who searches pays for it
+
+        self.settings, self.config, self.encoder = settings, config, encoder
+        self.index = SearchIndex(
+            dim=encoder.dim,
+            encoder_version=encoder.version,
+            segment_s=config.segment_s,
+            window_s=settings.dashboard.search_h * 3600,
+            max_posts=config.max_posts,
+        )
+        self.newest = float("-inf")  # stream time: created_at of the newest post
+        self.skipped: dict[str, int] = {}  # frames by why they were not used
+        self.restated = 0  # posts embedded again, because their vectors were of another version
+        self.message = ""
+        self.caught_up = asyncio.Event()  # all that was on the topic when it began is in
+        self._encoding = threading.Lock()  # tokenizers of transformers fail when two threads share one
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="index")
+        self._closed = False
+        self._task: asyncio.Task | None = None
+
+    def search(self, text: str, k: int, lang: str | None = None, last_s: float | None = None) -> list[Found]:
+        """The k posts nearest in meaning, best first. `last_s` counts back from the newest post. Blocking."""
+        with self._encoding:
+            vector = self.encoder.encode([text])[0]
+        return self.index.search(vector, k, lang=lang, since=None if last_s is None else self.newest - last_s)
+
+    def add(self, values: Iterable[bytes | None]) -> None:
+        """Index frames. Blocking."""
+        for value in values:
+            if self._closed:
+                return
+            try:
+                frame = decode_frame(value or b"", EmbeddedFrame)
+                if frame.posts and frame.encoder_version != self.encoder.version:
+                    with self._encoding:
+                        frame = restate(frame, self.encoder)
+                    self.restated += len(frame.posts)
+                vectors = unpack_vectors(frame)
+            except Rejected:
+                self._skip("bad_frame")
+                continue
+            except CrisisError:
+                self._skip("bad_vectors")
+                continue
+            if frame.posts:
+                self.index.add(frame.posts, vectors)
+                self.newest = max(self.newest, *(min(p.created_at, p.seen_at) for p in frame.posts))
+            if frame.deletions:
+                self.index.hide(d.id for d in frame.deletions)
+
+    def _skip(self, why: str) -> None:
+        self.skipped[why] = self.skipped.get(why, 0) + 1
+
+    # -- filling it from Kafka
+
+    def start(self) -> asyncio.Task:
+        """Read in the background; the task ends only by an error that is a bug, or by `close`."""
+        self._task = asyncio.create_task(self._fill(), name=f"search-{self.encoder.version}")
+        return self._task
+
+    async def close(self) -> None:
+        """Stop reading."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):  # who started it was told of an error
+                await self._task
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _fill(self) -> None:
+        def broken(error: BaseException, pause_s: float) -> None:
+            self.message = f"search cannot read {self.settings.topics.name('posts.embedded')}: {error}"
+            log.warning("%s; again in %.0f s", self.message, pause_s)
+
+        await keep_up(self._read, (KafkaError, OSError), broken, longest_s=30.0)
+
+    async def _read(self, good: Good) -> None:
+        """Fill the index until the connection breaks; what it holds already is read over again and replaced."""
+        parts = await self._partitions()
+        consumer = AIOKafkaConsumer(
+            **client_options(self.settings.broker),
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            max_partition_fetch_bytes=8 * 1024 * 1024,
+        )
+        loop = asyncio.get_running_loop()
+        try:
+            await consumer.start()
+            consumer.assign(parts)
+            ends = await self._to_window(consumer, parts)
+            good()
+            while True:
+                batches = await consumer.getmany(timeout_ms=500, max_records=self.config.batch_frames)
+                values = [r.value for records in batches.values() for r in records]
+                if values:
+                    await loop.run_in_executor(self._thread, self.add, values)
+                if not self.caught_up.is_set() and all([await consumer.position(p) >= ends[p] for p in parts]):
+                    self.caught_up.set()
+        finally:
+            await consumer.stop()
+
+    async def _partitions(self) -> list[TopicPartition]:
+        while not (parts := await partitions_of(self.settings, ["posts.embedded"])):
+            self.message = (
+                f"search waits for the topic {self.settings.topics.name('posts.embedded')}: `crisis topics` makes it"
+            )
+            await asyncio.sleep(2.0)
+        self.message = ""
+        return parts
+
+    async def _to_window(self, consumer: AIOKafkaConsumer, parts: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """Stand at the start of the window in every partition; returns where the partitions end now."""
+        since = int((time.time() - self.settings.dashboard.search_h * 3600) * 1000)
+        ends = await consumer.end_offsets(parts)  # first: what comes between the two questions lies beyond and is read
+        starts = await consumer.offsets_for_times(dict.fromkeys(parts, since))
+        for part in parts:
+            consumer.seek(part, starts[part].offset if starts.get(part) else ends[part])
+        return ends

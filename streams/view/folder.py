@@ -1,0 +1,35 @@
+"""Folding in Redis (streams/pipeline/ports.py says what it promises)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from redis.asyncio import Redis
+
+from models.records import Deletion
+from streams.pipeline.ports import Claim, Verdict
+from streams.view.scripts import script
+
+
+class RedisFolder:
+    """For workers: shared by all of them, forgets after `fold_s` seconds."""
+
+    def __init__(self, redis: Redis, prefix: str, fold_s: float) -> None:
+        self._prefix, self._fold_s = f"{prefix}fold:", max(1, int(fold_s))
+        self._claim = redis.register_script(script("claim"))
+
+    async def claim(self, claims: Sequence[Claim | Deletion]) -> list[Verdict]:
+        if not claims:
+            return []
+        answers = await self._claim(args=[self._prefix, self._fold_s, *(x for c in claims for x in _told(c))])
+        return [_verdict(a.decode()) for a in answers]
+
+
+def _told(claim: Claim | Deletion) -> tuple[str, ...]:
+    if isinstance(claim, Deletion):
+        return "d", claim.id, "", "", ""
+    return "u" if claim.edit else "", claim.post_id, claim.place, claim.fingerprint, claim.repost_of or ""
+
+
+def _verdict(answer: str) -> Verdict:
+    return Verdict(repeats=answer[1:]) if answer[0] == "r" else Verdict(edits=answer == "e")

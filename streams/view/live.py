@@ -1,0 +1,178 @@
+"""The live view in Redis: recent alerts, clusters, counters, latency. What the dashboard and `crisis alerts` read.
+
+Every write can be repeated without harm: counters carry the frame's origin and are applied once per stage and
+partition; alerts carry a revision, clusters a version, and only a newer one replaces what is there.
+
+| key (after the prefix) | what |
+|---|---|
+| counts, langs, sources, reasons, queries | hashes of counters |
+| counted | hash stage:partition → the last origin counted |
+| alerts | zset of the newest alerts' ids by time: what the dashboard lists |
+| alert:ID | Alert JSON; expires a fold window after it left that list |
+| alerts-of:ID | zset of the alert ids of a post, or of an account, by time; expires with the fold window |
+| gone:ID | a deleted post, expires with the fold window |
+| repeats:ID | how often a post was repeated, expires with the fold window |
+| clusters, cluster, cluster-ver | zset by last post; hash id → ClusterEvent JSON; hash id → version |
+| latency | list of the newest end-to-end latencies, milliseconds |
+| workers | hash worker → WorkerStatus JSON (status.py) |
+| proposals | clusters the last audit would merge |
+| snapshot-parts, author-key | snapshots.py |
+| fold:* | folder.py |
+| trial-N | counters of a trial (releases/trial.py) |
+| live | pub/sub channel: {"alert": …} and {"cluster": …} |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from redis.asyncio import Redis
+
+from models.audit import MergeProposal
+from models.records import Alert, ClusterEvent, Origin, Repeat, account_of
+from streams.config import Settings
+from streams.view.scripts import script
+from streams.view.snapshots import AUTHOR_KEY
+from streams.view.status import WorkerStatus, decode_status, encode_status
+
+_json = msgspec.json.Encoder().encode
+_alert = msgspec.json.Decoder(Alert).decode
+_cluster = msgspec.json.Decoder(ClusterEvent).decode
+
+Counts = Mapping[str, Mapping[str, int]]  # hash name → field → increment
+
+
+class LiveView:
+    """The live view. One instance per process, safe to share between tasks of one event loop."""
+
+    def __init__(self, redis: Redis, settings: Settings) -> None:
+        self.redis, self.prefix = redis, settings.key_prefix
+        self._most, self._ttl_s = settings.redis.recent_alerts, max(1, int(settings.redis.fold_h * 3600))
+        self._retention_s = max(self._ttl_s, int(settings.topics.retention_h * 3600))
+        self._count, self._put_alerts, self._put_clusters = (
+            redis.register_script(script(name)) for name in ("count", "put_alerts", "put_clusters")
+        )
+
+    def key(self, name: str) -> str:
+        """The full Redis key."""
+        return self.prefix + name
+
+    async def count(self, stage: str, origin: Origin, counts: Counts) -> bool:
+        """Add to counters, once per (stage, origin). False if this origin was counted before."""
+        flat = [x for name, fields in counts.items() for field, n in fields.items() if n for x in (name, field, n)]
+        at = f"{origin.offset:020}.{origin.item:010}"  # of one length, so that text has the order of numbers
+        return bool(await self._count(args=[self.prefix, f"{stage}:{origin.partition}", at, *flat]))
+
+    async def counts(self, name: str = "counts") -> dict[str, int]:
+        """A hash of counters, by name."""
+        return {k.decode(): int(v) for k, v in (await self.redis.hgetall(self.key(name))).items()}
+
+    async def repeat(self, repeats: Iterable[Repeat]) -> None:
+        """Count repeats with their originals. Call only for an origin that `count` accepted."""
+        pipe = self.redis.pipeline(transaction=False)
+        for r in repeats:
+            pipe.incr(self.key(f"repeats:{r.of}"))
+            pipe.expire(self.key(f"repeats:{r.of}"), self._ttl_s)
+        await pipe.execute()
+
+    async def repeats_of(self, post_ids: Sequence[str]) -> list[int]:
+        """How often each post was repeated."""
+        found = await self.redis.mget([self.key(f"repeats:{p}") for p in post_ids]) if post_ids else []
+        return [int(n or 0) for n in found]
+
+    async def alerts_of(self, post_ids: Iterable[str]) -> list[Alert]:
+        """The known alerts of these posts or accounts; known are those of the fold window, listed or not."""
+        pipe = self.redis.pipeline(transaction=False)
+        for post_id in post_ids:
+            pipe.zrange(self.key(f"alerts-of:{post_id}"), 0, -1)
+        return await self._alerts(sorted({i for found in await pipe.execute() for i in found}))
+
+    async def _alerts(self, ids: Sequence[bytes]) -> list[Alert]:
+        found = await self.redis.mget([self.key(f"alert:{i.decode()}") for i in ids]) if ids else []
+        return [_alert(a) for a in found if a]
+
+    async def put_alerts(self, alerts: Sequence[Alert]) -> list[Alert]:
+        """Keep alerts and publish them to live readers; returns those that were new or newer."""
+        if not alerts:
+            return []
+        flat = [x for a in alerts for x in (a.alert_id, a.revision, _json(a), a.post.id, account_of(a.post.id))]
+        taken = await self._put_alerts(args=[self.prefix, self._most, self._ttl_s, self._retention_s, *flat])
+        return [alerts[int(i)] for i in taken]
+
+    async def mark_gone(self, post_ids: Sequence[str]) -> None:
+        """Remember deleted posts for as long as repeats are folded."""
+        pipe = self.redis.pipeline(transaction=False)
+        for post_id in post_ids:
+            pipe.set(self.key(f"gone:{post_id}"), 1, ex=self._ttl_s)
+        await pipe.execute()
+
+    async def gone(self, post_ids: Iterable[str]) -> set[str]:
+        """Those of the posts that were deleted."""
+        ids = list(post_ids)
+        asked = [self.key(f"gone:{owner}") for p in ids for owner in (p, account_of(p))]
+        marks = await self.redis.mget(asked) if ids else []
+        return {p for n, p in enumerate(ids) if marks[2 * n] or marks[2 * n + 1]}
+
+    async def recent_alerts(self, most: int = 200, before: float | None = None) -> list[Alert]:
+        """The newest alerts, newest first; withdrawn ones included."""
+        high = "+inf" if before is None else f"({before}"
+        return await self._alerts(
+            await self.redis.zrevrangebyscore(self.key("alerts"), high, "-inf", start=0, num=most)
+        )
+
+    async def put_clusters(self, events: Sequence[ClusterEvent], most: int = 2000) -> None:
+        """Keep the newest state of each cluster; merged and expired ones leave the view."""
+        if not events:
+            return
+        flat = [
+            x
+            for e in events
+            for x in (e.cluster_id, e.version, e.last_at, _json(e), "gone" if e.event in ("merge", "expire") else "")
+        ]
+        await self._put_clusters(args=[self.prefix, most, self._retention_s, *flat])
+
+    async def clusters(self, most: int = 500) -> list[ClusterEvent]:
+        """Clusters with the newest posts, newest first."""
+        ids = await self.redis.zrevrange(self.key("clusters"), 0, most - 1)
+        return [_cluster(c) for c in await self.redis.hmget(self.key("cluster"), ids) if c] if ids else []
+
+    async def add_latencies(self, latencies_ms: Sequence[float]) -> None:
+        """Remember end-to-end latencies (posts.raw to alert), the newest 500."""
+        if latencies_ms:
+            pipe = self.redis.pipeline(transaction=False)
+            pipe.lpush(self.key("latency"), *(round(x, 1) for x in latencies_ms))
+            pipe.ltrim(self.key("latency"), 0, 499)
+            await pipe.execute()
+
+    async def latencies_ms(self) -> list[float]:
+        """The newest end-to-end latencies, milliseconds."""
+        return [float(x) for x in await self.redis.lrange(self.key("latency"), 0, -1)]
+
+    async def put_worker(self, name: str, status: WorkerStatus) -> None:
+        """A worker's word about itself."""
+        await self.redis.hset(self.key("workers"), name, encode_status(status))
+
+    async def workers(self) -> dict[str, WorkerStatus]:
+        """What each worker said last."""
+        found = await self.redis.hgetall(self.key("workers"))
+        return {k.decode(): decode_status(v) for k, v in found.items()}
+
+    async def put_proposals(self, proposals: Sequence[MergeProposal]) -> None:
+        """Keep the newest audit's proposals."""
+        await self.redis.set(self.key("proposals"), _json(proposals), ex=self._retention_s)
+
+    async def proposals(self) -> list[MergeProposal]:
+        """Clusters the last audit would merge, most similar first."""
+        found = await self.redis.get(self.key("proposals"))
+        return msgspec.json.decode(found, type=list[MergeProposal]) if found else []
+
+    async def clear(self) -> int:
+        """Forget everything under the prefix (`crisis topics --reset-view`) but the secret of the pseudonyms: a worker
+        that goes on and one started later must give an author the same one. Returns the number of keys removed.
+        """
+        removed = 0
+        async for key in self.redis.scan_iter(match=f"{self.prefix}*", count=1000):
+            if key != f"{self.prefix}{AUTHOR_KEY}".encode():
+                removed += await self.redis.delete(key)
+        return removed

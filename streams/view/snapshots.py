@@ -1,0 +1,62 @@
+"""What workers must find again: the clusterer's state, and the secret that pseudonyms are made with."""
+
+from __future__ import annotations
+
+import secrets
+from enum import Enum
+
+from redis.asyncio import Redis
+
+from models.clusters.state import Changes
+from streams.config import Settings
+from streams.view.scripts import script
+
+AUTHOR_KEY = "author-key"  # stays when the view is forgotten (LiveView.clear)
+
+
+class Kept(Enum):
+    """What became of a save."""
+
+    SAVED = 1
+    LOST = 0  # Redis has forgotten what was saved before: save everything
+    MOVED = -1  # another worker has loaded the state since
+
+
+class Snapshots:
+    """Keys (after the prefix): snapshot-parts, author-key."""
+
+    def __init__(self, redis: Redis, settings: Settings) -> None:
+        self._redis, self._prefix = redis, settings.key_prefix
+        self._key = f"{self._prefix}snapshot-parts"
+        self._retention_s = max(1, int(settings.topics.retention_h * 3600))
+        self._save = redis.register_script(script("save_snapshot"))
+        self._owner = secrets.token_hex(8)
+
+    async def save(self, changes: Changes) -> Kept:
+        """Keep what changed in the clusterer's state, as long as posts are kept: it holds some of them whole.
+
+        All of it or, if another worker owns the state by now, nothing: parts of two states never mix.
+        """
+        parts = [x for item in changes.put.items() for x in item]
+        head = [self._key, self._owner, self._retention_s, "whole" if changes.whole else "part", len(changes.gone)]
+        return Kept(await self._save(args=[*head, *changes.gone, *parts]))
+
+    async def load(self) -> dict[str, bytes] | None:
+        """The clusterer's last saved state, which from now on only this worker can save."""
+        self._owner = secrets.token_hex(8)
+        async with self._redis.pipeline(transaction=True) as pipe:
+            pipe.hset(self._key, "owner", self._owner)
+            pipe.expire(self._key, self._retention_s)
+            pipe.hgetall(self._key)
+            *_, found = await pipe.execute()
+        parts = {name.decode(): part for name, part in found.items() if name != b"owner"}
+        return parts or None
+
+    async def author_key(self) -> bytes:
+        """The secret of the pseudonyms that all workers share; made by the first that asks."""
+        await self._redis.set(f"{self._prefix}{AUTHOR_KEY}", secrets.token_bytes(32), nx=True)
+        return await self._redis.get(f"{self._prefix}{AUTHOR_KEY}")
+
+    async def keep_author_key(self, key: bytes) -> None:
+        """Say it again: a Redis that came back empty would give the next worker another one."""
+        await self._redis.set(f"{self._prefix}{AUTHOR_KEY}", key, nx=True)

@@ -1,0 +1,32 @@
+"""What a worker says of itself, once a second: written and read here."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+GONE_S = 15.0  # a worker speaks every second; silent for so long it counts as gone
+
+
+class WorkerStatus(Struct, frozen=True):
+    """A worker's word about itself; `at` tells the living from the dead."""
+
+    at: float = 0.0  # epoch seconds
+    agents: list[str] = []
+    encoder_version: str = ""  # of the vectors it makes
+    lag: dict[str, int] = {}  # frames not yet processed, by topic
+    state: str = "ready"  # ready | loading | failed
+    message: str = ""  # what it cannot do as it should
+    registry_version: str = ""  # the release it serves; own = the encoder of its settings
+
+    def silent_s(self, at: float) -> float:
+        """Seconds since it spoke."""
+        return max(0.0, at - self.at)
+
+    def lives(self, at: float) -> bool:
+        """Did it speak lately?"""
+        return self.silent_s(at) <= GONE_S
+
+
+encode_status = msgspec.json.Encoder().encode
+decode_status = msgspec.json.Decoder(WorkerStatus).decode

@@ -1,0 +1,1 @@
+"""The Faust worker, one file an agent. The only folder that imports Faust."""

@@ -1,0 +1,127 @@
+"""The cluster agent: matched frames in, cluster events and alert updates out; its state is saved before it
+acknowledges.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from models.audit import propose_merges
+from models.clustering import ClusterConfig
+from models.records import MatchedFrame
+from streams import metrics
+from streams.pipeline.clusters import ClusterStage, place_alerts
+from streams.releases.clusters import ClusterVersion
+from streams.view.snapshots import Kept
+from streams.worker.outbox import Outbox
+from streams.worker.runtime import Runtime
+from streams.worker.stage import Events, Handler
+
+log = logging.getLogger(__name__)
+
+SAVE_AT = 5_000  # posts: on a fast stream a save is due before its timer, so that none takes long
+
+
+class Cluster(Handler):
+    """posts.matched → clusters, and alert updates once a post's cluster is known.
+
+    The clusterer's state lives in memory; a frame is acknowledged when a snapshot that contains it is saved. After a
+    crash or a rebalance the next owner restores the snapshot, reads on from the last acknowledged frame, and skips
+    what the snapshot already holds.
+    """
+
+    name = "cluster"
+
+    def __init__(self, runtime: Runtime, outbox: Outbox) -> None:
+        super().__init__(runtime, outbox)
+        self.stage: ClusterStage | None = None
+        self._version = ClusterVersion(runtime.compute)
+        self._held: Events = []
+        self._posts = 0  # applied since the last save
+        self._turn = asyncio.Lock()  # a snapshot holds whole batches: what is in it has been told
+
+    def forget(self) -> None:
+        """The partition moved to another worker: the next frames start from the saved snapshot."""
+        self.stage, self._held, self._posts = None, [], 0
+
+    async def __call__(self, events: Events) -> Events:
+        async with self._turn:
+            await self._apply(events)
+            if self._posts >= SAVE_AT:
+                await self._save()
+        return []
+
+    async def _apply(self, events: Events) -> None:
+        if self.stage is None:
+            self.stage = await self._restore()
+        stage = self.stage
+        await self._version.follow(stage, self.runtime.encoder, self._config())
+        frames = [await self._version.bring(frame) for frame in await self._decode(events, MatchedFrame)]
+        changes, placed = await self.runtime.compute("cluster", stage.add_all, frames)
+        alerts = await place_alerts(placed, self.view)
+        await self.outbox.send_cluster_events(changes)
+        await self.outbox.send_alerts(alerts)
+        await self.outbox.delivered()
+        await self.view.put_clusters(changes)
+        await self.view.put_alerts(alerts)
+        for change in changes:
+            metrics.cluster_events.labels(change.event).inc()
+        if self.stage is stage:  # else the partition moved meanwhile: whoever has it reads these frames again
+            self._held += events
+            self._posts += sum(len(frame.posts) for frame in frames)
+
+    async def save(self) -> None:
+        """Save what changed in the state, then acknowledge the frames it contains."""
+        async with self._turn:
+            await self._save()
+
+    async def _save(self) -> None:
+        stage = self.stage
+        if stage is None or not self._held:
+            return
+        held, self._held, self._posts = self._held, [], 0
+        try:
+            kept = await self._keep(stage)
+            if kept is Kept.LOST:
+                stage.start_over()
+                kept = await self._keep(stage)
+        except BaseException:
+            stage.start_over()
+            self._held = held + self._held
+            raise
+        if kept is None:  # it moved meanwhile: its new owner's snapshots are the ones that count
+            return
+        if kept is Kept.MOVED:
+            log.warning("another worker has taken over the clusters: giving them up here")
+            self.forget()
+            return
+        for event in held:
+            event.ack()
+        metrics.clusters.set(stage.clusterer.size)
+        metrics.biggest_cluster_share.set(stage.clusterer.biggest_share())
+
+    async def _keep(self, stage: ClusterStage) -> Kept | None:
+        changes = await self.runtime.compute("cluster", stage.changes)
+        return await self.runtime.snapshots.save(changes) if self.stage is stage else None
+
+    async def audit(self) -> None:
+        """Let HDBSCAN look over the clusters; what it would merge is shown to people, never done."""
+        if self.stage is not None:
+            clusterer = self.stage.clusterer
+            clusters, means = await self.runtime.compute("cluster", clusterer.means)
+            t_merge = clusterer.config.t_merge
+            # In a thread of its own: it may take seconds, and the stream goes on.
+            await self.view.put_proposals(await asyncio.to_thread(propose_merges, clusters, means, t_merge))
+
+    async def _restore(self) -> ClusterStage:
+        saved = await self.runtime.snapshots.load()
+        encoder, config = self.runtime.encoder, self._config()
+        self._version.settle(encoder)
+        if saved is None:
+            return ClusterStage.new(config, encoder.dim, encoder.version)
+        return await self.runtime.compute("cluster", ClusterStage.restore, saved, config, encoder)
+
+    def _config(self) -> ClusterConfig:
+        """The settings, with the thresholds of the version that serves."""
+        return self.runtime.settings.clusters_under(self.runtime.serving.current.clusters)

@@ -1,0 +1,83 @@
+"""The embed agent: clean frames in, frames with vectors out."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+
+from models.encoders.protocol import Encoder
+from models.encoders.ready import Ready
+from models.errors import CrisisError
+from models.records import EmbeddedFrame, Frame, Origin, Post
+from streams import metrics
+from streams.pipeline import stages
+from streams.releases.serving import Serving
+from streams.releases.trial import embed_canary, timed
+from streams.worker.stage import Events, Handler
+
+log = logging.getLogger(__name__)
+
+
+class Embed(Handler):
+    """posts.clean → posts.embedded: one encoder call for all frames of the batch and version."""
+
+    name = "embed"
+
+    async def __call__(self, events: Events) -> Events:
+        frames = await self._decode(events, Frame)
+        serving = self.runtime.serving
+        canary = [f for f in frames if serving.for_partition(f.origin.partition) is serving.canary]
+        rest = [f for f in frames if serving.for_partition(f.origin.partition) is not serving.canary]
+        (embedded, poison), took_s = await self.runtime.compute(
+            "encode", timed, embed_frames, rest, serving.current.encoder
+        )
+        await self._count_trial(serving, serving.current, embedded, [0] * len(embedded), took_s)
+        if serving.canary is not None and canary:
+            (tried, errors), took_s = await self.runtime.compute(
+                "encode", timed, embed_canary, canary, serving.canary, serving.current
+            )
+            await self._count_trial(serving, serving.canary, tried, errors, took_s)
+            embedded += tried
+        for origin, post, error in poison:
+            await self._refuse(origin, "stage_error", error, msgspec.msgpack.encode(post), 0)
+            await self.view.count(f"poison:{post.id}", origin, {"counts": {"rejected": 1}})
+        for frame in embedded:
+            await self.outbox.send_frame(frame)
+        await self.outbox.delivered()
+        metrics.posts.labels("embed", "embedded").inc(sum(len(f.posts) for f in embedded))
+        return events
+
+    async def _count_trial(
+        self, serving: Serving, ready: Ready, frames: list[EmbeddedFrame], errors: list[int], took_s: float
+    ) -> None:
+        posts = sum(len(f.posts) for f in frames)
+        for frame, failed in zip(frames, errors, strict=True):
+            share_s = took_s * len(frame.posts) / max(posts, 1)
+            await self.runtime.trial.embedded(serving, frame, ready, failed, share_s)
+
+
+def embed_frames(frames: list[Frame], encoder: Encoder) -> tuple[list[EmbeddedFrame], list[tuple[Origin, Post, str]]]:
+    """Embed several frames in one encoder call. A post no encoder call survives is left out and returned with its
+    error.
+    """
+    texts = [post.text for frame in frames for post in frame.posts]
+    metrics.encode_posts.observe(len(texts))
+    try:
+        with metrics.encode_seconds.time():
+            return stages.embed_many(frames, encoder), []
+    except CrisisError:
+        raise
+    except Exception:  # the rim: one bad post must not stop the stream, nor take its neighbours with it
+        log.exception("the encoder failed on a batch of %d posts; trying them one by one", len(texts))
+    kept, poison = [], []
+    for frame in frames:
+        good = []
+        for post in frame.posts:
+            try:
+                encoder.encode([post.text])
+                good.append(post)
+            except Exception as error:
+                poison.append((frame.origin, post, f"{type(error).__name__}: {error}"))
+        kept.append(stages.embed(msgspec.structs.replace(frame, posts=good), encoder))
+    return kept, poison

@@ -1,0 +1,97 @@
+"""The match agent: frames with vectors in, alerts and matched frames out."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from models.encoders.ready import Ready
+from models.records import Alert, EmbeddedFrame, MatchedFrame, account_of
+from streams import metrics
+from streams.pipeline import stages
+from streams.releases.serving import Serving, restate
+from streams.view.live import LiveView
+from streams.worker.stage import Events, Handler
+
+
+class Match(Handler):
+    """posts.embedded → alerts and posts.matched."""
+
+    name = "match"
+
+    async def __call__(self, events: Events) -> Events:
+        frames = await self._decode(events, EmbeddedFrame)
+        serving = self.runtime.serving
+        given: list[Alert] = []
+        matched: list[MatchedFrame] = []
+        for frame in frames:
+            ready, frame = await self._begun_by(serving, frame)
+            frame = await self.runtime.compute("match", stages.match, frame, ready.matcher, self.runtime.bars)
+            given += await self._alerts(frame, ready, given)
+            await self.outbox.send_frame(frame)
+            matched.append(frame)
+        await self.outbox.send_alerts(given)
+        await self.outbox.delivered()
+        metrics.show_bars(self.runtime.bars.now)
+        await self.view.put_alerts(given)
+        for frame in matched:
+            await self._count(frame)
+            await self.runtime.trial.matched(serving, frame)
+        await self._observe(given)
+        await self.runtime.forget_labels({d.id for frame in matched for d in frame.deletions})
+        return events
+
+    async def _begun_by(self, serving: Serving, frame: EmbeddedFrame) -> tuple[Ready, EmbeddedFrame]:
+        """The version that began the frame; where it is not loaded here, one that is, and the frame made anew by it."""
+        ready = serving.of(frame)
+        if ready is None and frame.posts:
+            ready = serving.for_partition(frame.origin.partition)
+            frame = await self.runtime.compute("encode", restate, frame, ready.encoder)
+            metrics.restated.labels("match").inc(len(frame.posts))
+        elif ready is None:  # repeats and deletions only: no vectors, so of any version
+            ready = serving.current
+            frame = msgspec.structs.replace(frame, encoder_version=ready.encoder.version, dim=ready.encoder.dim)
+        self.runtime.takeover.used(ready)
+        return ready, frame
+
+    async def _alerts(self, frame: MatchedFrame, ready: Ready, given: list[Alert]) -> list[Alert]:
+        alerts = stages.alerts(frame, ready)
+        return await stages.settle_alerts(frame, alerts, WithBatch(self.view, given))
+
+    async def _count(self, frame: MatchedFrame) -> None:
+        outcome = stages.tally(frame)
+        by_query = Counter(f"{m.query_id}:{m.level}" for m in frame.matches)
+        by_id = {p.id: p.lang for p in frame.posts}
+        langs = Counter(by_id[m.post_id] for m in frame.matches)
+        await self.view.count("match", frame.origin, {"counts": outcome, "queries": by_query, "matched-langs": langs})
+        for name, n in outcome.items():
+            metrics.posts.labels("match", name).inc(n)
+        for found in frame.matches:
+            metrics.query_matches.labels(found.query_id).inc()
+
+    async def _observe(self, given: list[Alert]) -> None:
+        now_ms = time.time() * 1000
+        waited_ms = [max(0.0, now_ms - a.revision) for a in given]
+        for alert, ms in zip(given, waited_ms, strict=True):
+            metrics.alerts.labels(alert.level, alert.kind, alert.status).inc()
+            metrics.alert_seconds.observe(ms / 1000)
+        await self.view.add_latencies(waited_ms)
+
+
+class WithBatch:
+    """What the live view knows, and the alerts of this batch that it is not told before they are published."""
+
+    def __init__(self, view: LiveView, given: list[Alert]) -> None:
+        self._given = {a.alert_id: a for a in given}
+        self.mark_gone, self.gone, self.put_alerts = view.mark_gone, view.gone, view.put_alerts
+        self._alerts_of = view.alerts_of
+
+    async def alerts_of(self, post_ids: Iterable[str]) -> list[Alert]:
+        ids = set(post_ids)
+        known = {a.alert_id: a for a in await self._alerts_of(ids)}
+        return list(
+            (known | {k: a for k, a in self._given.items() if ids & {a.post.id, account_of(a.post.id)}}).values()
+        )

@@ -1,0 +1,63 @@
+"""The normalise agent: raw records in, clean frames and rejects out."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from models.records import Frame
+from streams import metrics
+from streams.pipeline import stages
+from streams.pipeline.frames import split_frame
+from streams.worker.stage import Events, Handler, origin_of
+
+
+class Normalise(Handler):
+    """posts.raw → posts.clean: read, reject, fold."""
+
+    name = "normalise"
+
+    async def __call__(self, events: Events) -> Events:
+        counted = []
+        for event in events:
+            origin, seen_at = origin_of(event), event.message.timestamp
+            parsed = await self.runtime.compute(
+                "encode", stages.parse, event.value or b"", origin, seen_at, self.runtime.author_key
+            )
+            frame = stages.fold(parsed, await self.runtime.folder.claim(parsed.claims))
+            worker = self.runtime.settings.worker
+            vector_bytes = 2 * self.runtime.serving.dim
+            for piece in split_frame(frame, worker.frame_bytes, worker.frame_posts, vector_bytes):
+                await self.outbox.send_frame(piece)
+            await self.outbox.send_rejects(parsed.rejects)
+            counted.append((parsed, frame))
+        await self.outbox.delivered()
+        for parsed, frame in counted:
+            await self._count(parsed, frame)
+        return events
+
+    async def _count(self, parsed: stages.Parsed, frame: Frame) -> None:
+        counts = {
+            "read": parsed.read,
+            "accepted": len(frame.posts),
+            "folded": len(frame.repeats),
+            "deleted": len(frame.deletions),
+            "rejected": len(parsed.rejects),
+            "edited": sum(p.kind == "update" for p in frame.posts),
+        }
+        reasons = Counter(r.reason for r in parsed.rejects)
+        new = await self.view.count(
+            "normalise",
+            parsed.origin,
+            {
+                "counts": counts,
+                "reasons": reasons,
+                "langs": Counter(p.lang for p in frame.posts),
+                "sources": Counter(p.source for p in frame.posts),
+            },
+        )
+        if new:
+            await self.view.repeat(frame.repeats)
+        for outcome in ("accepted", "folded", "deleted", "rejected"):
+            metrics.posts.labels("normalise", outcome).inc(counts[outcome])
+        for reason, n in reasons.items():
+            metrics.rejects.labels(reason).inc(n)

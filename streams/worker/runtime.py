@@ -1,0 +1,129 @@
+"""What the agents of one worker share: encoder versions, folder, live view, and a thread for each that computes.
+
+The event loop never computes: encoding, matching and clustering run in one worker thread each, so heartbeats go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from models.bars import Bars
+from models.encoders.protocol import Encoder
+from models.queries import Query
+from models.records import account_of
+from streams import metrics
+from streams.broker.labels import Labels, follow_labels, publish_labels
+from streams.broker.queries import follow_queries
+from streams.broker.topics import require_topics
+from streams.config import Settings, secret
+from streams.releases.serving import Serving
+from streams.releases.takeover import Takeover
+from streams.releases.topic import follow_release
+from streams.releases.trial import Trial
+from streams.view.attempts import Attempts
+from streams.view.connect import connect, reaching_redis
+from streams.view.folder import RedisFolder
+from streams.view.live import LiveView
+from streams.view.snapshots import Snapshots
+from streams.view.status import WorkerStatus
+from streams.worker.work import Work
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class Runtime:
+    """Opened once per process; after `start()` the current encoder version is warm and the queries are embedded."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.redis = connect(settings.redis, patient=True)
+        self.attempts = Attempts(self.redis, settings)
+        self.work = Work()
+        self.view = LiveView(self.redis, settings)
+        self.snapshots = Snapshots(self.redis, settings)
+        self.folder = RedisFolder(self.redis, settings.key_prefix, settings.redis.fold_h * 3600)
+        self.name = f"{os.uname().nodename}-{os.getpid()}"
+        self.takeover = Takeover(settings)
+        self.bars = Bars(settings.match, settings.topics.partitions)
+        self.trial = Trial(settings, self.view, self.takeover, self.bars)
+        self.queries: dict[str, Query] = {}
+        self.author_key = b""
+        self._threads = {s: ThreadPoolExecutor(1, thread_name_prefix=s) for s in ("encode", "match", "cluster")}
+        self._stack = contextlib.AsyncExitStack()
+
+    async def start(self) -> None:
+        """Load, warm up, read the queries. Raises EncoderError, ServiceError, or aiokafka's error if Kafka goes."""
+        await asyncio.to_thread(require_topics, self.settings)  # before Faust, or the broker, makes them
+        with reaching_redis(self.settings.redis):
+            async with connect(self.settings.redis) as impatient:  # no Redis at all is said at once
+                await impatient.ping()
+            self.author_key = await self._read_author_key()
+        self.queries = await self._stack.enter_async_context(follow_queries(self.settings, self._queries_changed))
+        if not self.queries:
+            log.warning("the queries topic is empty: nothing can match until `crisis topics` or `crisis query add`")
+        metrics.queries.set(len(self.queries))
+        labels = await self._stack.enter_async_context(follow_labels(self.settings, self._labels_changed))
+        metrics.labels.set(len(labels))
+        release = await self._stack.enter_async_context(follow_release(self.settings, self.takeover.apply))
+        await self.takeover.start(release, list(self.queries.values()), list(labels.values()))
+        await self.trial.start()
+        metrics.ready.set(1)
+
+    async def stop(self) -> None:
+        """Stop following topics, close connections and threads."""
+        metrics.ready.set(0)
+        await self._stack.aclose()
+        await self.trial.stop()
+        await self.takeover.stop()
+        for thread in self._threads.values():
+            thread.shutdown(wait=False, cancel_futures=True)
+        await self.redis.aclose()
+
+    async def compute(self, thread: str, work: Callable[..., T], *args: object) -> T:
+        """Run blocking work in its thread: "encode", "match" or "cluster"."""
+        with self.work.call():
+            return await asyncio.get_running_loop().run_in_executor(self._threads[thread], work, *args)
+
+    @property
+    def serving(self) -> Serving:
+        """The encoder versions in use. Read it once per batch: it is swapped between frames."""
+        return self.takeover.serving
+
+    @property
+    def encoder(self) -> Encoder:
+        """The current version's."""
+        return self.serving.current.encoder
+
+    async def _queries_changed(self, queries: dict[str, Query]) -> None:
+        await self.takeover.set_queries(list(queries.values()))
+        self.queries = queries
+        metrics.queries.set(len(queries))
+
+    async def forget_labels(self, gone: set[str]) -> None:
+        """Take back what people said about posts, or posts of accounts, that are gone: a label holds a text."""
+        held = [said.key for said in self.takeover.labels if {said.post_id, account_of(said.post_id)} & gone]
+        if held:
+            await asyncio.to_thread(publish_labels, self.settings, [], held)
+
+    async def _labels_changed(self, labels: Labels) -> None:
+        await self.takeover.set_labels(list(labels.values()))
+        metrics.labels.set(len(labels))
+
+    async def tell(self, status: WorkerStatus) -> None:
+        """This worker's word about itself; and the key of the pseudonyms, should Redis have lost it."""
+        await self.view.put_worker(self.name, status)
+        if self.settings.worker.author_key_file is None:
+            await self.snapshots.keep_author_key(self.author_key)
+
+    async def _read_author_key(self) -> bytes:
+        """The secret of the pseudonyms: from its file, or one that all workers share through Redis."""
+        if key := secret(self.settings.worker.author_key_file):
+            return key.encode()
+        return await self.snapshots.author_key()
