@@ -2,14 +2,24 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test clean redis
+.PHONY: demo test bench chaos clean redis
 
 demo: redis .venv/core
 	$(BIN)/crisis demo $(ARGS)
 
 test: .venv/test
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest $(ARGS)
+
+# What a post costs, beside the run that is kept; fails where it grew. Real posts where CRISIS_DATA holds streams.
+bench: .venv/core
+	$(BIN)/crisis bench --out deploy/bench.json $(ARGS)
+
+# Every fault on Apache Kafka and Redis, about 25 minutes; ARGS="frozen" runs those with that word and keeps the others.
+chaos: .venv/test
+	$(BIN)/python -m tests.chaos $(ARGS)
 
 # Told before the long install: the demo's Redis is this machine's, or the one in a wheel, which there is for these.
 redis:

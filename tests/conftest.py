@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,11 +26,20 @@ from tests.services.redis import running_redis
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+# What is not about the encoder is tested with the static one: it starts at once and reads a hundred times as fast.
+os.environ.setdefault("CRISIS_ENCODER__REF", "flood")
+
 # The same examples in every run, and no time limit for one: a busy machine must not fail a law.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
-MARKED_BY_FIXTURE = {"apache_kafka": "kafka", "redis_url": "redis", "browser": "browser", "data_dir": "data"}
+MARKED_BY_FIXTURE = {
+    "apache_kafka": "kafka",
+    "live_broker": "kafka",
+    "redis_url": "redis",
+    "browser": "browser",
+    "data_dir": "data",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -65,12 +75,21 @@ def apache_kafka() -> Iterator[str]:
 
 
 @pytest.fixture(
-    scope="session", params=["embedded_broker", pytest.param("apache_kafka", marks=pytest.mark.kafka)],
+    scope="session",
+    params=["embedded_broker", pytest.param("apache_kafka", marks=pytest.mark.kafka)],
     ids=["embedded", "apache"],
-)  # fmt: skip
+)
 def broker(request: pytest.FixtureRequest) -> str:
     """host:port of each broker in turn: what holds for one must hold for the other."""
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session")
+def live_broker(request: pytest.FixtureRequest) -> str:
+    """host:port of the broker that pipelines run on: Apache Kafka; the embedded one where it cannot be had."""
+    required = os.environ.get("CRISIS_REQUIRE_SERVICES") or os.environ.get("CRISIS_TEST_BROKER")
+    can = required or (shutil.which("java") and shutil.which("mvn"))
+    return request.getfixturevalue("apache_kafka" if can else "embedded_broker")
 
 
 @pytest.fixture(scope="session")

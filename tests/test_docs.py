@@ -39,6 +39,12 @@ def test_the_readme_shows_commands():
     assert len(SHOWN) > 8
 
 
+def test_the_readmes_lines_of_python_print_what_it_says(capsys):
+    (block,) = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
+    exec(block, {})
+    assert capsys.readouterr().out.startswith("['need.water', 'nothing']\n(2, 384) ")
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_explains_itself(name):
     done = CliRunner().invoke(crisis, [name, "--help"])
@@ -46,15 +52,23 @@ def test_every_command_explains_itself(name):
     assert len(done.output) > 120
 
 
-def test_every_file_the_readme_names_exists():
-    names = set(re.findall(r"`((?:models|streams|training|deploy|tests)/[\w./-]+)`", README))
-    names |= set(re.findall(r"\]\(([\w./-]+)\)", README))
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
+def test_every_file_the_guides_name_exists(text):
+    names = set(re.findall(r"((?:models|streams|training|deploy|tests)/[\w./-]+\.\w+)", text))
+    names = {name for name in names if name.split("/")[-1].split(".")[0] not in ("CATEGORY", "NAME")}
+    names |= set(re.findall(r"`((?:models|streams|training|deploy|tests)/[\w./-]+/)`", text))
+    names |= set(re.findall(r"\]\(([\w./-]+)\)", text))
     assert names
     assert not [n for n in names if not (ROOT / n).exists()]
 
 
 def test_the_documented_metrics_are_the_metrics():
-    assert (ROOT / "deploy" / "METRICS.md").read_text(encoding="utf-8").endswith(metrics.table())
+    assert (ROOT / "deploy" / "METRICS.md").read_text(encoding="utf-8") == metrics.document(), (
+        "print it anew: python -m streams.metrics > deploy/METRICS.md"
+    )
 
 
 def test_grafana_and_the_alert_rules_use_metrics_that_exist():
@@ -83,7 +97,10 @@ def test_every_service_that_loads_the_encoder_gets_the_same_one_and_what_it_runs
     loading = {n: s for n, s in compose["services"].items() if s.get("command", [""])[0] in ("worker", "dashboard")}
     assert set(gpu) == set(loading) and len(loading) == 2
     for name, service in loading.items():
-        assert service["build"]["args"]["EXTRAS"] == "${CRISIS_EXTRAS:-}" and "CRISIS_ENCODER__REF" in service["environment"]
+        assert (
+            service["build"]["args"]["EXTRAS"] == "${CRISIS_EXTRAS:-}"
+            and "CRISIS_ENCODER__REF" in service["environment"]
+        )
         assert gpu[name]["build"]["args"]["EXTRAS"] == "torch" and gpu[name]["image"] != service["image"]
         assert gpu[name]["environment"] == gpu["worker"]["environment"]
     (device,) = gpu["worker"]["deploy"]["resources"]["reservations"]["devices"]

@@ -1,6 +1,6 @@
 """Take the README's picture of a running dashboard, such as that of `crisis demo`:
 
-    python -m tests.dashboard.picture http://127.0.0.1:8080 deploy/dashboard.png [--scheme light] [--size 390x844]
+python -m tests.dashboard.picture http://127.0.0.1:8080 deploy/dashboard.png [--scheme light] [--size 390x844]
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def main() -> None:
     width, height = map(int, asked.size.split("x"))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
-        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=asked.scheme, reduced_motion="reduce")
+        page = browser.new_page(
+            viewport={"width": width, "height": height}, color_scheme=asked.scheme, reduced_motion="reduce"
+        )
         page.goto(asked.url)
         page.wait_for_selector("#link[data-state=live]")
         page.wait_for_timeout(2500)  # a few ticks, so that the rate is one

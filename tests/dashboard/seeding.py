@@ -20,7 +20,9 @@ import msgspec
 
 from models.alerts import alert_id, place_in_cluster, rfc3339
 from models.records import Alert, AlertPost, ClusterEvent, Evidence, Example, Geo, Origin, Repeat
-from streams.state import LiveView
+from streams.broker.topics import AGENTS
+from streams.view.live import LiveView
+from streams.view.status import WorkerStatus
 
 HOSTILE = {
     "script": '<script>document.title="owned"</script><img src=x onerror="document.title=\'owned\'"> water please',
@@ -39,7 +41,11 @@ POSTS = [  # query, language, text
     ("offer.shelter", "fr", "Nous avons une chambre au sec pour une famille, près de la place de Marova"),
     ("need.baby_hygiene", "my", "ကလေးနို့မှုန့်နဲ့ ဒိုင်ပါ လိုအပ်နေပါတယ်၊ ကျောင်းမှာ ရှိပါတယ်"),
     ("need.electricity_fuel", "hi", "अस्पताल का जनरेटर बंद होने वाला है, डीज़ल चाहिए, कृपया मदद करें"),
-    ("offer.evacuation_transport", "en", "Two minibuses leaving the stadium at noon for the hills, room for thirty, message me"),
+    (
+        "offer.evacuation_transport",
+        "en",
+        "Two minibuses leaving the stadium at noon for the hills, room for thirty, message me",
+    ),
     ("need.missing_people", "ja", "弟がマロヴァ駅で別れたまま連絡が取れません。見かけた方いませんか"),
     ("need.food", "sw", "Tuko watu arobaini kanisani na hatuna chakula tangu jana"),
     ("offer.volunteers_labour", "de", "Wir sind zu sechst mit Schaufeln am Alten Hafen, wo werden wir gebraucht?"),
@@ -47,19 +53,39 @@ POSTS = [  # query, language, text
 ]
 
 
-def invent(n: int, query: str = "need.water", lang: str = "en", text: str = "No water here", *, at: float, **more: object) -> Alert:
-    """The n-th alert. Any field of the alert can be overridden, and source, url and geo of its post."""
+def invent(
+    n: int, query: str = "need.water", lang: str = "en", text: str = "No water here", *, at: float, **more: object
+) -> Alert:
+    """The n-th alert. Any field of the alert can be overridden, and id, source, url and geo of its post."""
     kind, category = query.split(".")
     post = AlertPost(
-        f"p{n}", text, lang, rfc3339(at - 2), more.pop("source", "sms"), more.pop("url", f"https://example.org/p/{n}"),
+        more.pop("post_id", f"p{n}"),
+        text,
+        lang,
+        rfc3339(at - 2),
+        more.pop("source", "sms"),
+        more.pop("url", f"https://example.org/p/{n}"),
         more.pop("geo", None),
-    )  # fmt: skip
+    )
     alert = Alert(
-        alert_id=alert_id(post.id, query, "0a1b2c3d"), revision=int(at * 1000), status="active", level="alert", kind=kind,
-        query_id=query, query_version="0a1b2c3d", category=category, label=LABELS.get(category) or category.replace("_", " ").capitalize(),
-        iasc="WASH", hxl="", post=post, score=0.61, threshold=0.47, encoder_version="static-1",
-        evidence=Evidence("We have had no drinking water for two days, please send water", "en", 0.72), seen_at=rfc3339(at),
-    )  # fmt: skip
+        alert_id=alert_id(post.id, query, "0a1b2c3d"),
+        revision=int(at * 1000),
+        status="active",
+        level="alert",
+        kind=kind,
+        query_id=query,
+        query_version="0a1b2c3d",
+        category=category,
+        label=LABELS.get(category) or category.replace("_", " ").capitalize(),
+        iasc="WASH",
+        hxl="",
+        post=post,
+        score=0.61,
+        threshold=0.47,
+        encoder_version="static-1",
+        evidence=Evidence("We have had no drinking water for two days, please send water", "en", 0.72),
+        seen_at=rfc3339(at),
+    )
     return msgspec.structs.replace(alert, **more)
 
 
@@ -72,30 +98,60 @@ def several(count: int, now: float, seed: int = 7) -> list[Alert]:
     made = []
     for n in range(count):
         query, lang, text = POSTS[n % len(POSTS)]
-        made.append(_one(dice, n, query, lang, text, now - (count - n) * 7.0, dice.choice(["bluesky", "mastodon", "sms", "radio-desk"])))
+        made.append(
+            _one(
+                dice,
+                n,
+                query,
+                lang,
+                text,
+                now - (count - n) * 7.0,
+                dice.choice(["bluesky", "mastodon", "sms", "radio-desk"]),
+            )
+        )
     return made
 
 
-def _one(dice: random.Random, n: int, query: str, lang: str, text: str, at: float, source: str, **more: object) -> Alert:
+def _one(
+    dice: random.Random, n: int, query: str, lang: str, text: str, at: float, source: str, **more: object
+) -> Alert:
     sure = dice.random() < 0.7
     score = dice.uniform(0.5, 0.86) if sure else dice.uniform(0.38, 0.47)
     return invent(
-        n, query, lang, text, at=at, source=source, level="alert" if sure else "suggestion", score=round(score, 3),
-        threshold=0.474 if sure else 0.371, probability=round(min(0.98, score + 0.15), 2) if dice.random() < 0.6 else None,
-        geo=Geo(34.2 + dice.random() / 10, 27.9) if dice.random() < 0.2 else None, **more,
-    )  # fmt: skip
+        n,
+        query,
+        lang,
+        text,
+        at=at,
+        source=source,
+        level="alert" if sure else "suggestion",
+        score=round(score, 3),
+        threshold=0.474 if sure else 0.371,
+        probability=round(min(0.98, score + 0.15), 2) if dice.random() < 0.6 else None,
+        geo=Geo(34.2 + dice.random() / 10, 27.9) if dice.random() < 0.2 else None,
+        **more,
+    )
 
 
 def hostile(now: float) -> list[Alert]:
     """One alert of each hostile text, with hostile links, sources and languages."""
     made = [
-        invent(9000 + i, text=text, at=now - 600 - i, source="<b>bold</b>", url="javascript:document.title='owned'", lang='x"><script>')
+        invent(
+            9000 + i,
+            text=text,
+            at=now - 600 - i,
+            source="<b>bold</b>",
+            url="javascript:document.title='owned'",
+            lang='x"><script>',
+        )
         for i, text in enumerate(HOSTILE.values())
     ]
     return [msgspec.structs.replace(a, label="Drinking <i>water</i>") if i == 0 else a for i, a in enumerate(made)]
 
 
-def clusters_of(alerts: list[Alert], now: float, *, hostile_too: bool = False) -> tuple[list[ClusterEvent], list[Alert]]:
+def clusters_of(
+    alerts: list[Alert], now: float, *, hostile_too: bool = False
+) -> tuple[list[ClusterEvent], list[Alert]]:
     """A cluster per query with its alerts placed in it: (events, updates)."""
     events, placed = [], []
     by_query: dict[str, list[Alert]] = {}
@@ -107,26 +163,51 @@ def clusters_of(alerts: list[Alert], now: float, *, hostile_too: bool = False) -
         examples = [Example(a.post.id, a.post.text, a.post.lang) for a in of[:4]]
         events.append(
             ClusterEvent(
-                event="grow", cluster_id=f"c{n}", version=len(of), posts=len(of) * 3, weight=len(of) * 2.2, first_at=now - 5400 + 60 * n,
-                last_at=now - 20 * n, label=" ".join(dict.fromkeys(of[0].post.text.lower().split()[1:5])), encoder_version="static-1",
-                medoid=examples[0], examples=examples[1:], burst=round(14.0 / (n + 1), 1), categories={query: len(of)},
-                languages=dict(Counter(a.post.lang for a in of)), sources=dict(Counter(a.post.source for a in of)),
+                event="grow",
+                cluster_id=f"c{n}",
+                version=len(of),
+                posts=len(of) * 3,
+                weight=len(of) * 2.2,
+                first_at=now - 5400 + 60 * n,
+                last_at=now - 20 * n,
+                label=" ".join(dict.fromkeys(of[0].post.text.lower().split()[1:5])),
+                encoder_version="static-1",
+                medoid=examples[0],
+                examples=examples[1:],
+                burst=round(14.0 / (n + 1), 1),
+                categories={query: len(of)},
+                languages=dict(Counter(a.post.lang for a in of)),
+                sources=dict(Counter(a.post.source for a in of)),
             )
-        )  # fmt: skip
+        )
         placed += [place_in_cluster(a, f"c{n}") for a in of]
     if hostile_too:
         texts = [Example(f"h{i}", t, "und") for i, t in enumerate(HOSTILE.values())]
         events.append(
             ClusterEvent(
-                event="new", cluster_id="<img src=x onerror=alert(1)>", version=1, posts=5, weight=5, first_at=now - 60, last_at=now,
-                label="<b>bold</b> \u202elabel", encoder_version="static-1", medoid=texts[0], examples=texts[1:], burst=99.0,
-                categories={"need.<i>x</i>": 3}, languages={"<u>": 2}, sources={"<s>": 5},
+                event="new",
+                cluster_id="<img src=x onerror=alert(1)>",
+                version=1,
+                posts=5,
+                weight=5,
+                first_at=now - 60,
+                last_at=now,
+                label="<b>bold</b> \u202elabel",
+                encoder_version="static-1",
+                medoid=texts[0],
+                examples=texts[1:],
+                burst=99.0,
+                categories={"need.<i>x</i>": 3},
+                languages={"<u>": 2},
+                sources={"<s>": 5},
             )
-        )  # fmt: skip
+        )
     return events, placed
 
 
-async def fill(view: LiveView, alerts: list[Alert], now: float, *, hostile_too: bool = False, posts: Iterable[tuple[str, str]] = ()) -> None:
+async def fill(
+    view: LiveView, alerts: list[Alert], now: float, *, hostile_too: bool = False, posts: Iterable[tuple[str, str]] = ()
+) -> None:
     """Alerts, clusters, counters, latencies and workers, as a running pipeline would leave them."""
     events, placed = clusters_of(alerts, now, hostile_too=hostile_too)
     await view.put_alerts(alerts + (hostile(now) if hostile_too else []))
@@ -134,21 +215,33 @@ async def fill(view: LiveView, alerts: list[Alert], now: float, *, hostile_too: 
     await view.put_alerts(placed)
     seen = list(posts) or [(a.post.lang, a.post.source) for a in alerts for _ in range(4)]
     sure = sum(a.level == "alert" for a in alerts)
-    counts = {"read": len(seen) + 31, "accepted": len(seen), "alert": sure, "suggestion": len(alerts) - sure,
-              "no_match": len(seen) - len(alerts), "folded": 24, "rejected": 7}  # fmt: skip
+    counts = {
+        "read": len(seen) + 31,
+        "accepted": len(seen),
+        "alert": sure,
+        "suggestion": len(alerts) - sure,
+        "no_match": len(seen) - len(alerts),
+        "folded": 24,
+        "rejected": 7,
+    }
     await view.count(
-        "normalise", Origin(0, 1),
-        {"counts": counts, "langs": Counter(lang for lang, _ in seen), "sources": Counter(s for _, s in seen), "reasons": {"bad_json": 5, "no_text": 2}},
-    )  # fmt: skip
+        "normalise",
+        Origin(0, 1),
+        {
+            "counts": counts,
+            "langs": Counter(lang for lang, _ in seen),
+            "sources": Counter(s for _, s in seen),
+            "reasons": {"bad_json": 5, "no_text": 2},
+        },
+    )
     dice = random.Random(3)
     await view.add_latencies([max(60.0, dice.gauss(410, 140)) for _ in range(300)])
     await view.repeat([Repeat(f"r{i}", a.post.id, now) for a in alerts[-4::3] for i in range(11)])
     for i in (1, 2):
         await view.put_worker(
             f"worker-{i}",
-            {"at": now, "agents": ["normalise", "embed", "match", "cluster"][: 4 if i == 1 else 3], "encoder_version": "static-1",
-             "lag": {"posts.raw": 0}, "posts_per_s": 12.0, "state": "ready", "message": ""},
-        )  # fmt: skip
+            WorkerStatus(now, list(AGENTS[: 4 if i == 1 else 3]), "static-1", {"posts.raw": 0}),
+        )
 
 
 def _demo(path: Path, now: float) -> tuple[list[Alert], list[tuple[str, str]]]:
@@ -172,7 +265,7 @@ async def main() -> None:
     from models.queries import load_queries
     from streams.config import load_settings
     from streams.dashboard import serve
-    from streams.state import connect
+    from streams.view.connect import connect
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--posts", type=Path)
@@ -198,9 +291,19 @@ async def main() -> None:
     async def beat() -> None:
         while True:
             for i in (1, 2):
-                await view.redis.hset(view.key("workers"), f"worker-{i}", json.dumps({
-                    "at": time.time(), "agents": ["normalise", "embed", "match", "cluster"][: 4 if i == 1 else 3],
-                    "encoder_version": "static-1", "state": "ready", "message": ""}))  # fmt: skip
+                await view.redis.hset(
+                    view.key("workers"),
+                    f"worker-{i}",
+                    json.dumps(
+                        {
+                            "at": time.time(),
+                            "agents": ["normalise", "embed", "match", "cluster"][: 4 if i == 1 else 3],
+                            "encoder_version": "static-1",
+                            "state": "ready",
+                            "message": "",
+                        }
+                    ),
+                )
             await asyncio.sleep(1)
 
     tasks = [asyncio.create_task(trickle()), asyncio.create_task(beat())]

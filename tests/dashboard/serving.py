@@ -16,10 +16,11 @@ import uvicorn
 from models.records import EmbeddedFrame, Origin, Post
 from streams.config import Settings, load_settings
 from streams.dashboard.app import create_dashboard
-from streams.frames import encode_frame, pack_vectors
-from streams.searcher import Searcher
-from streams.shelf import Shelf
-from streams.state import LiveView, connect
+from streams.pipeline.frames import encode_frame, pack_vectors
+from streams.search.follower import Searcher
+from streams.search.window import Window
+from streams.view.connect import connect
+from streams.view.live import LiveView
 
 T = TypeVar("T")
 
@@ -45,7 +46,9 @@ class TinyEncoder:
 def frame(posts: list[Post], offset: int = 0, version: str = "tiny-1", **more: object) -> bytes:
     """A record of posts.embedded."""
     vectors = pack_vectors(TinyEncoder(version).encode([p.text for p in posts])) if posts else b""
-    return encode_frame(EmbeddedFrame(Origin(0, offset), posts, encoder_version=version, dim=64, vectors=vectors, **more))
+    return encode_frame(
+        EmbeddedFrame(Origin(0, offset), posts, encoder_version=version, dim=64, vectors=vectors, **more)
+    )
 
 
 class FedSearcher(Searcher):
@@ -56,9 +59,9 @@ class FedSearcher(Searcher):
         self._frames = frames
 
     async def start(self) -> None:
-        self.shelf = Shelf(self.settings, self.config, TinyEncoder())
-        self.shelf.add(self._frames)
-        self.shelf.caught_up.set()
+        self.window = Window(self.settings, self.config, TinyEncoder())
+        self.window.add(self._frames)
+        self.window.caught_up.set()
 
 
 class Served:
@@ -105,5 +108,3 @@ def served(settings: Settings, frames: list[bytes] | None = None) -> Iterator[Se
         held["server"].should_exit = True
         thread.join(20)
         listener.close()
-
-

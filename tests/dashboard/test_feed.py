@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from streams.config import Settings
-from streams.dashboard.board import Filter
 from streams.dashboard.feed import BIG_BATCH, KEPT_BATCHES, QUEUE, Feed
+from streams.dashboard.page_model import Filter
 from tests.dashboard.seeding import clusters_of, invent, several
 
 NOW = 1_795_000_000.0

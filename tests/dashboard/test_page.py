@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from models.records import Post
+from models.records import Evidence, Post, Reading
 from tests.dashboard.seeding import HOSTILE, fill, hostile, invent, several
 from tests.dashboard.serving import Served, frame, served, settings_for
 
@@ -49,7 +49,9 @@ def opened(browser: Browser, server: Served, viewport: dict, path: str = "/", **
     context = browser.new_context(viewport=viewport, **options)
     made, wrong = context.new_page(), []
     made.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-    made.on("console", lambda line: wrong.append(f"console: {line.text}") if line.type in ("error", "warning") else None)
+    made.on(
+        "console", lambda line: wrong.append(f"console: {line.text}") if line.type in ("error", "warning") else None
+    )
     made.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     made.goto(f"{server.url}{path}")
     expect(made.locator("#link")).to_have_attribute("data-state", "live")
@@ -94,7 +96,9 @@ def test_a_shared_link_shows_the_same_view(browser, server, page):
 def test_an_alert_arrives_without_a_reload_and_counts(page, server):
     page.evaluate("window.sameDocument = true")
     expect(page.locator("#offers-total")).to_have_text("13")
-    server.call(lambda view: view.put_alerts([invent(900, "offer.food", "en", "Warm soup at the old harbour", at=time.time())]))
+    server.call(
+        lambda view: view.put_alerts([invent(900, "offer.food", "en", "Warm soup at the old harbour", at=time.time())])
+    )
     expect(cards(page).first).to_contain_text("Warm soup at the old harbour")
     expect(cards(page)).to_have_count(41)
     expect(page.locator("#offers-total")).to_have_text("14")
@@ -104,7 +108,11 @@ def test_an_alert_arrives_without_a_reload_and_counts(page, server):
 def test_an_alert_that_does_not_fit_the_filter_stays_away(page, server):
     page.get_by_role("button", name=re.compile("^Drinking water, needs")).click()
     expect(cards(page)).to_have_count(4)
-    server.call(lambda view: view.put_alerts([invent(901, "offer.food", at=time.time()), invent(902, "need.water", text="only this", at=time.time())]))
+    server.call(
+        lambda view: view.put_alerts(
+            [invent(901, "offer.food", at=time.time()), invent(902, "need.water", text="only this", at=time.time())]
+        )
+    )
     expect(cards(page).first).to_contain_text("only this")
     expect(cards(page)).to_have_count(5)
 
@@ -126,7 +134,7 @@ def test_a_reader_further_down_is_not_disturbed(page, server):
     server.call(lambda view: view.put_alerts([invent(904, text="brand new", at=time.time())]))
     expect(page.locator("#more-news")).to_have_text("↑ 1 new alert")
     assert page.evaluate("document.activeElement.dataset.id") == held and cards(page).count() == 40
-    page.keyboard.press("n")
+    page.keyboard.press("g")
     expect(cards(page).first).to_contain_text("brand new")
 
 
@@ -141,11 +149,13 @@ def test_hostile_text_is_text_and_nothing_else(browser, server):
         shown = [t.replace("\n", " ").strip() for t in page.locator(".card .text").all_inner_texts()]
         assert HOSTILE["script"] in shown
         assert page.title() == "crisis streams"
-        inside = page.evaluate("[...document.querySelectorAll('main :is(script, img, b, u, i, s)')].filter((e) => !e.closest('thead, .score, .outcomes')).length")
+        inside = page.evaluate(
+            "[...document.querySelectorAll('main :is(script, img, b, u, i, s)')].filter((e) => !e.closest('thead, .score, .outcomes')).length"
+        )
         assert inside == 0
         links = page.locator("main a[href]").evaluate_all("all => all.map((a) => [a.protocol, a.rel, a.target])")
         assert all(link == ["https:", "noopener noreferrer nofollow", "_blank"] for link in links) and links
-        for card in page.locator(".card").all()[-len(HOSTILE):]:
+        for card in page.locator(".card").all()[-len(HOSTILE) :]:
             box = card.bounding_box()
             assert box is None or box["width"] <= 760
         page.locator(".card", has_text="gnp.exe").locator("button", has_text="<b>bold</b>").click()  # a hostile filter
@@ -156,7 +166,12 @@ def test_right_to_left_text_reads_from_the_right_and_carries_its_language(page):
     text = page.locator('.card .text[lang="ar"]').first
     assert text.evaluate("e => getComputedStyle(e).direction") == "rtl"
     assert page.locator('.card .text[lang="de"]').first.evaluate("e => getComputedStyle(e).direction") == "ltr"
-    assert all(isolated == "isolate" for isolated in page.locator(".card .text").evaluate_all("all => all.map((e) => getComputedStyle(e).unicodeBidi)"))
+    assert all(
+        isolated == "isolate"
+        for isolated in page.locator(".card .text").evaluate_all(
+            "all => all.map((e) => getComputedStyle(e).unicodeBidi)"
+        )
+    )
 
 
 def test_the_page_is_used_by_keyboard_alone(page):
@@ -245,10 +260,17 @@ LOW_CONTRAST = """() => {
 
 
 def test_parts_have_names_that_a_screen_reader_can_tell(page):
-    for role, name in (("navigation", "Open needs and offers"), ("region", "Newest alerts"), ("region", re.compile("Growing clusters")),
-                       ("search", ""), ("list", "Alerts, newest first")):  # fmt: skip
+    for role, name in (
+        ("navigation", "Open needs and offers"),
+        ("region", "Newest alerts"),
+        ("region", re.compile("Growing clusters")),
+        ("search", ""),
+        ("list", "Alerts, newest first"),
+    ):
         expect(page.get_by_role(role, name=name).first).to_be_attached()
-    unnamed = page.evaluate("[...document.querySelectorAll('button, input')].filter((b) => b.checkVisibility() && !(b.textContent.trim() || b.ariaLabel || b.labels?.length)).length")
+    unnamed = page.evaluate(
+        "[...document.querySelectorAll('button, input')].filter((b) => b.checkVisibility() && !(b.textContent.trim() || b.ariaLabel || b.labels?.length)).length"
+    )
     assert unnamed == 0
     assert page.locator("h1").count() == 1
     assert page.locator("#say").get_attribute("aria-live") == "polite"
@@ -288,14 +310,20 @@ def test_alerts_of_one_post_read_as_one(page, server):
 
 
 def test_a_low_score_is_not_said_to_reach_its_threshold(page, server):
-    server.call(lambda view: view.put_alerts([invent(960, level="suggestion", score=0.41, threshold=0.51, probability=0.05, at=time.time())]))
+    server.call(
+        lambda view: view.put_alerts(
+            [invent(960, level="suggestion", score=0.41, threshold=0.51, probability=0.05, at=time.time())]
+        )
+    )
     expect(cards(page).first.locator(".score")).to_have_text("0.41 < 0.51")
     expect(cards(page).first.locator(".chance")).to_have_text("5 % likely")
 
 
 def test_many_alerts_of_one_post_fold_to_the_surest_three(page, server):
     queries = ["need.water", "need.food", "need.shelter", "need.money", "need.animals"]
-    many = [invent(970, q, text="everything is gone", score=0.5 + n / 100, at=time.time()) for n, q in enumerate(queries)]
+    many = [
+        invent(970, q, text="everything is gone", score=0.5 + n / 100, at=time.time()) for n, q in enumerate(queries)
+    ]
     server.call(lambda view: view.put_alerts(many))
     seen = page.locator('#list > .card[data-post="p970"]').locator("visible=true")
     expect(seen).to_have_count(3)
@@ -304,3 +332,37 @@ def test_many_alerts_of_one_post_fold_to_the_surest_three(page, server):
     expect(seen).to_have_count(5)
     page.get_by_role("button", name="less").click()
     expect(seen).to_have_count(3)
+
+
+def test_an_opened_card_says_why_it_is_so_likely_and_in_the_readers_language(page, server):
+    near = Evidence("Nou bezwen dlo", "ht", 0.7, "We need water", "en", {"bias": -1.5, "query": 0.5, "head": 3.25})
+    server.call(lambda view: view.put_alerts([invent(980, evidence=near, at=time.time())]))
+    because = cards(page).first.locator(".because")
+    expect(because).to_have_text("in other words We need water English · +2.25 = bias −1.50 + query +0.50 + head +3.25")
+    expect(because).to_be_hidden()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(because).to_be_visible()
+
+
+def test_posts_of_one_cluster_are_one_card_that_says_how_many_more_and_the_counts_agree(page, server):
+    def said(n, lang, **more):
+        post = msgspec.structs.replace(invent(n, lang=lang, at=time.time()).post, id=f"x:{n % 2}/{n}")
+        return invent(n, lang=lang, at=time.time(), post=post, cluster_id="c-new", **more)
+
+    also = [Reading("need.food", "suggestion", 0.41)]
+    alerts = [said(990, "en", also=also), said(991, "ht"), said(992, "en")]
+    for alert in alerts:
+        server.call(lambda view, alert=alert: view.put_alerts([alert]))
+    expect(cards(page)).to_have_count(43)
+    seen = page.locator('#list > .card[data-crowd^="c-new"]').locator("visible=true")
+    expect(seen).to_have_count(1)
+    expect(seen.locator(".also")).to_have_text("also Need: Food 41 %")  # the first of them stays the card
+    expect(seen.locator(".crowd")).to_have_text("+2 more, 2 authors, 2 languages")
+    assert cards(page).first.get_attribute("data-post") == "x:0/990"  # where the newest of them stands
+    expect(page.locator("#count")).to_have_text("43 posts stand")
+    expect(page.locator("#needs-total")).to_have_text(str(43 - 13))
+    seen.locator(".crowd").click()
+    expect(seen).to_have_count(3)
+    page.locator("#list > .card[data-crowd^='c-new'] .crowd").locator("visible=true").click()
+    expect(seen).to_have_count(1)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.dashboard.stats import Rate, biggest, percentiles, worker_statuses
+from streams.view.status import WorkerStatus, decode_status
 
 
 @given(st.floats(0.5, 500), st.integers(3, 40))
@@ -54,12 +55,12 @@ def test_nothing_is_lost_when_only_the_biggest_are_listed(counts, most):
 
 
 def test_a_silent_worker_is_gone_and_a_long_silent_one_forgotten():
-    said = {"a": {"at": 100.0, "state": "ready", "agents": ["embed"]}, "b": {"at": 80.0, "state": "ready"}, "c": {"at": -9000.0}}
+    said = {"a": WorkerStatus(100.0, ["embed"]), "b": WorkerStatus(80.0), "c": WorkerStatus(-9000.0)}
     found = {w.name: w for w in worker_statuses(said, at=101.0)}
     assert (found["a"].state, found["b"].state) == ("ready", "gone") and "c" not in found
     assert found["b"].silent_s == 21.0
 
 
 def test_a_worker_that_says_little_is_still_shown():
-    (worker,) = worker_statuses({"x": {"at": 5.0}}, at=6.0)
+    (worker,) = worker_statuses({"x": decode_status(b'{"at": 5.0}')}, at=6.0)
     assert worker.state == "ready" and worker.agents == []

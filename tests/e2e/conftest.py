@@ -1,4 +1,8 @@
-"""The end-to-end tests run against both brokers, and Debian's Redis."""
+"""The end-to-end tests run against Apache Kafka, once, and Debian's Redis.
+
+The embedded broker is held to Apache Kafka by tests/embedded, one suite on both, and carries `crisis demo`
+(test_demo.py): running every pipeline on it too would show the same again.
+"""
 
 import pytest
 
@@ -6,6 +10,6 @@ from tests.e2e.harness import pipeline
 
 
 @pytest.fixture
-def start(broker, redis_url, tmp_path):
+def start(live_broker, redis_url, tmp_path):
     """start(partitions=…) → a Pipeline as an async context."""
-    return lambda **options: pipeline(broker, redis_url, tmp_path / "logs", **options)
+    return lambda **options: pipeline(live_broker, redis_url, tmp_path / "logs", **options)

@@ -16,10 +16,24 @@ pytestmark = pytest.mark.timeout(180)
 
 def test_the_demo_plays_to_its_end_and_leaves_nothing_running(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "streams.cli", "demo", "--rate", "0", "--port", "0", "--exit-at-end", "--logs",
-         str(tmp_path)],
-        capture_output=True, text=True, timeout=150, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "streams.cli",
+            "demo",
+            "--rate",
+            "0",
+            "--port",
+            "0",
+            "--exit-at-end",
+            "--logs",
+            str(tmp_path),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"dashboard: http://127\.0\.0\.1:\d+", done.stdout)
     assert re.search(r"export CRISIS_BROKER__BOOTSTRAP=127\.0\.0\.1:\d+ CRISIS_REDIS__URL=redis://\S+\n", done.stdout)
@@ -35,17 +49,25 @@ def test_the_demo_plays_to_its_end_and_leaves_nothing_running(tmp_path):
 
 def test_the_demo_uses_its_own_broker_whatever_the_settings_file_says_of_another(tmp_path):
     config = tmp_path / "ours.toml"
-    config.write_text('[broker]\nbootstrap = "kafka.example:9093"\nsecurity = "SASL_SSL"\nusername = "me"\n[topics]\nprefix = "ours-"\n')
+    config.write_text(
+        '[broker]\nbootstrap = "kafka.example:9093"\nsecurity = "SASL_SSL"\nusername = "me"\n[topics]\nprefix = "ours-"\n'  # noqa: E501
+    )
     settings = _settings(str(config), "redis://127.0.0.1:1/0", 9, 8)
-    assert (settings.broker.bootstrap, settings.broker.security, settings.topics.prefix) == ("127.0.0.1:9", "PLAINTEXT", "ours-")
+    assert (settings.broker.bootstrap, settings.broker.security, settings.topics.prefix) == (
+        "127.0.0.1:9",
+        "PLAINTEXT",
+        "ours-",
+    )
     assert environment(settings)["CRISIS_BROKER__SECURITY"] == "PLAINTEXT"
 
 
 def test_ctrl_c_stops_the_demo_cleanly_while_it_serves_its_dashboard(tmp_path):
     child = subprocess.Popen(
         [sys.executable, "-m", "streams.cli", "demo", "--port", "0", "--logs", str(tmp_path)],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     try:
         for line in child.stdout:
             if found := re.search(r"http://127\.0\.0\.1:\d+", line):

@@ -29,8 +29,9 @@ def make_topic(admin: KafkaAdminClient) -> Callable[..., str]:
     def make(partitions: int = 1, **config: object) -> str:
         topic = f"t-{uuid.uuid4().hex[:10]}"
         configs = {key.replace("_", "."): str(value) for key, value in config.items()}
-        admin.create_topics({topic: {"num_partitions": partitions, "replication_factor": 1, "configs": configs}},
-                            wait_for_metadata=True)  # fmt: skip
+        admin.create_topics(
+            {topic: {"num_partitions": partitions, "replication_factor": 1, "configs": configs}}, wait_for_metadata=True
+        )
         return topic
 
     return make

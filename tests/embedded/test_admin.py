@@ -68,9 +68,16 @@ def test_a_deleted_topic_is_gone_with_its_records(admin, filled):
 
 def test_a_group_shows_its_members_offsets_and_lag(admin, broker, filled, name):
     with contextlib.closing(
-        KafkaConsumer(filled, bootstrap_servers=broker, group_id=name, auto_offset_reset="earliest", client_id="reader",
-                      enable_auto_commit=False, max_poll_records=4)
-    ) as consumer:  # fmt: skip
+        KafkaConsumer(
+            filled,
+            bootstrap_servers=broker,
+            group_id=name,
+            auto_offset_reset="earliest",
+            client_id="reader",
+            enable_auto_commit=False,
+            max_poll_records=4,
+        )
+    ) as consumer:
         while not (found := consumer.poll(timeout_ms=500)):
             pass
         assert sum(map(len, found.values())) == 4

@@ -37,9 +37,10 @@ async def test_an_answer_that_is_lost_does_not_make_an_idempotent_producer_write
 
 
 def test_kafka_pythons_producer_survives_lost_answers_too():
-    with run_broker_in_thread() as broker, contextlib.closing(
-        KafkaProducer(bootstrap_servers=broker.bootstrap)
-    ) as producer:  # fmt: skip
+    with (
+        run_broker_in_thread() as broker,
+        contextlib.closing(KafkaProducer(bootstrap_servers=broker.bootstrap)) as producer,
+    ):
         producer.send("posts", b"0").get(10)
         broker.faults["Produce"] += [Fault(drop=True, handled=True)] * 2
         sent = [producer.send("posts", b"%d" % i) for i in range(1, 20)]
@@ -99,9 +100,15 @@ async def test_a_delay_holds_up_its_own_connection_only(broker):
 async def test_consumers_go_on_after_their_connections_are_cut(broker):
     async with (
         AIOKafkaProducer(bootstrap_servers=broker.bootstrap, enable_idempotence=True) as producer,
-        AIOKafkaConsumer("posts", bootstrap_servers=broker.bootstrap, group_id="g", auto_offset_reset="earliest",
-                         session_timeout_ms=6000, heartbeat_interval_ms=200) as consumer,
-    ):  # fmt: skip
+        AIOKafkaConsumer(
+            "posts",
+            bootstrap_servers=broker.bootstrap,
+            group_id="g",
+            auto_offset_reset="earliest",
+            session_timeout_ms=6000,
+            heartbeat_interval_ms=200,
+        ) as consumer,
+    ):
         seen = []
         for i in range(3):
             await producer.send_and_wait("posts", b"%d" % i)
@@ -170,5 +177,7 @@ async def test_the_broker_listens_on_this_machine_only_and_says_what_it_is(broke
 
 async def test_transactions_are_refused_and_not_pretended(broker):
     async with Wire(broker.bootstrap) as wire:
-        assert (await wire.ask(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000), 4)).error_code == 42
+        assert (
+            await wire.ask(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000), 4)
+        ).error_code == 42
         assert (await wire.ask(InitProducerIdRequest(transactional_id=None), 4)).error_code == 0

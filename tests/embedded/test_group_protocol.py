@@ -25,14 +25,17 @@ async def member(broker, name):
         yield make
 
 
-async def commit(member: RawMember, topic: str, offset: int, member_id: str | None = None,
-                 generation: int | None = None) -> int:  # fmt: skip
+async def commit(
+    member: RawMember, topic: str, offset: int, member_id: str | None = None, generation: int | None = None
+) -> int:
     t = OffsetCommitRequest.OffsetCommitRequestTopic
     sent = t(name=topic, partitions=[t.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)])
     request = OffsetCommitRequest(
-        group_id=member.group, member_id=member.id if member_id is None else member_id, topics=[sent],
+        group_id=member.group,
+        member_id=member.id if member_id is None else member_id,
+        topics=[sent],
         generation_id_or_member_epoch=member.generation if generation is None else generation,
-    )  # fmt: skip
+    )
     return (await member.wire.ask(request, 8)).topics[0].partitions[0].error_code
 
 

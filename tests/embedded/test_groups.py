@@ -20,9 +20,14 @@ async def member(broker, name):
 
         async def start(topic: str, **options) -> AIOKafkaConsumer:
             consumer = AIOKafkaConsumer(
-                topic, bootstrap_servers=broker, group_id=name, auto_offset_reset="earliest",
-                session_timeout_ms=6000, heartbeat_interval_ms=200, **options,
-            )  # fmt: skip
+                topic,
+                bootstrap_servers=broker,
+                group_id=name,
+                auto_offset_reset="earliest",
+                session_timeout_ms=6000,
+                heartbeat_interval_ms=200,
+                **options,
+            )
             stack.push_async_callback(consumer.stop)
             await consumer.start()
             return consumer
@@ -106,9 +111,15 @@ def test_committed_offsets_survive_the_consumer(broker, topic, name):
     read = []
     for _ in range(4):
         with contextlib.closing(
-            KafkaConsumer(topic, bootstrap_servers=broker, group_id=name, auto_offset_reset="earliest",
-                          enable_auto_commit=False, max_poll_records=5)
-        ) as consumer:  # fmt: skip
+            KafkaConsumer(
+                topic,
+                bootstrap_servers=broker,
+                group_id=name,
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+                max_poll_records=5,
+            )
+        ) as consumer:
             while not (found := consumer.poll(timeout_ms=500)):
                 pass
             read += [int(r.value) for records in found.values() for r in records]

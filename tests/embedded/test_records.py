@@ -54,8 +54,13 @@ def end_of(admin, topic: str, partition: int = 0) -> int:
 def test_key_value_headers_and_time_come_back_as_they_were_sent(producing, consuming, topic, codec):
     with producing(compression_type=codec, linger_ms=50) as producer:
         for i in range(50):
-            producer.send(topic, key=b"key-%d" % i, value=b"x" * 100 + b"%d" % i, timestamp_ms=1_700_000_000_000 + i,
-                          headers=[("kind", b"need"), ("empty", b""), ("kind", b"twice")])  # fmt: skip
+            producer.send(
+                topic,
+                key=b"key-%d" % i,
+                value=b"x" * 100 + b"%d" % i,
+                timestamp_ms=1_700_000_000_000 + i,
+                headers=[("kind", b"need"), ("empty", b""), ("kind", b"twice")],
+            )
         producer.send(topic, b"no key")
         producer.send(topic, key=b"no value")
         producer.flush()

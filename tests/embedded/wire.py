@@ -63,8 +63,15 @@ class Wire:
         return done.error_code, done.base_offset
 
 
-def record_batch(values: list[bytes], producer: int = -1, epoch: int = -1, sequence: int = -1, key: bytes | None = b"k",
-                 timestamp_ms: int = 1_700_000_000_000, codec: int = 0) -> bytes:  # fmt: skip
+def record_batch(
+    values: list[bytes],
+    producer: int = -1,
+    epoch: int = -1,
+    sequence: int = -1,
+    key: bytes | None = b"k",
+    timestamp_ms: int = 1_700_000_000_000,
+    codec: int = 0,
+) -> bytes:
     made = DefaultRecordBatchBuilder(2, codec, False, producer, epoch, sequence, 1 << 30)
     for at, value in enumerate(values):
         made.append(at, timestamp_ms + at, key, value, [])
@@ -83,12 +90,15 @@ class RawMember:
         one = JoinGroupRequest.JoinGroupRequestProtocol
         answer = await self.wire.ask(
             JoinGroupRequest(
-                group_id=self.group, session_timeout_ms=self.session_ms, rebalance_timeout_ms=10_000,
-                member_id=self.id, protocol_type="consumer",
+                group_id=self.group,
+                session_timeout_ms=self.session_ms,
+                rebalance_timeout_ms=10_000,
+                member_id=self.id,
+                protocol_type="consumer",
                 protocols=[one(name=n, metadata=m) for n, m in (protocols or {"range": b"topics"}).items()],
             ),
             6,
-        )  # fmt: skip
+        )
         self.id, self.generation = answer.member_id or self.id, answer.generation_id
         return answer
 
@@ -102,11 +112,13 @@ class RawMember:
         one = SyncGroupRequest.SyncGroupRequestAssignment
         answer = await self.wire.ask(
             SyncGroupRequest(
-                group_id=self.group, generation_id=self.generation, member_id=self.id,
+                group_id=self.group,
+                generation_id=self.generation,
+                member_id=self.id,
                 assignments=[one(member_id=m, assignment=a) for m, a in (plan or {}).items()],
             ),
             4,
-        )  # fmt: skip
+        )
         return answer.error_code, bytes(answer.assignment)
 
     async def heartbeat(self, generation: int | None = None) -> int:

@@ -56,10 +56,16 @@ def test_a_new_post_becomes_a_raw_post_that_parses():
     reply = {"parent": parent, "root": parent}
     post = read(commit(1, langs=["pt-BR", "en"], reply=reply))
     assert post == {
-        "id": f"bsky:{DID}/3k1", "text": "We need water at the old bridge", "created_at": 1_769_932_800.123,
-        "source": "bluesky", "author": DID, "url": f"https://bsky.app/profile/{DID}/post/3k1", "kind": "create",
-        "lang": "pt-BR", "reply_to": "bsky:did:plc:bob/3kb",
-    }  # fmt: skip
+        "id": f"bsky:{DID}/3k1",
+        "text": "We need water at the old bridge",
+        "created_at": 1_769_932_800.123,
+        "source": "bluesky",
+        "author": DID,
+        "url": f"https://bsky.app/profile/{DID}/post/3k1",
+        "kind": "create",
+        "lang": "pt-BR",
+        "reply_to": "bsky:did:plc:bob/3kb",
+    }
     parsed = parse_post(json.dumps(post).encode(), seen_at=1.77e9, author_key=b"k" * 32)
     assert parsed.source == "bluesky" and parsed.url == post["url"] and DID not in parsed.author
 
@@ -87,7 +93,9 @@ def test_languages_filter_by_the_tag_and_keep_posts_without_one():
     assert isinstance(read(commit(1, langs=None), langs=turkish), dict)
 
 
-@pytest.mark.parametrize("claimed", ["9999-12-31T00:00:00Z", "1970-01-01T00:00:00Z", "soon", "", "0001-01-01T00:00+14:00"])
+@pytest.mark.parametrize(
+    "claimed", ["9999-12-31T00:00:00Z", "1970-01-01T00:00:00Z", "soon", "", "0001-01-01T00:00+14:00"]
+)
 def test_a_time_that_cannot_be_is_replaced_by_the_servers(claimed):
     assert read(commit(0, createdAt=claimed))["created_at"] == T0 / 1e6
 

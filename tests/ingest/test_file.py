@@ -15,7 +15,8 @@ from click.testing import CliRunner
 
 from models.errors import ConfigError, Rejected
 from models.posts import parse_post
-from streams.ingest import SOURCES, ingest
+from streams.commands.ingest import ingest
+from streams.ingest import SOURCES
 from streams.ingest.cursor import Cursor
 from streams.ingest.file import Pace, ReplayConfig, ingest_file
 from streams.ingest.lines import Head, read_lines, read_table
@@ -66,9 +67,11 @@ def test_a_table_is_read_by_its_header_whatever_the_columns_are_called(raw, tmp_
     assert ingest_file(raw.settings, path) == 2
     first, second = sorted(raw.posts(), key=lambda post: post["id"])
     assert first == {
-        "id": "1", "text": 'Water, please; "now"\r\nat the bridge', "created_at": "2026-02-01T08:00:00Z",
+        "id": "1",
+        "text": 'Water, please; "now"\r\nat the bridge',
+        "created_at": "2026-02-01T08:00:00Z",
         "geo": {"lat": 1.5, "lon": -2.0},
-    }  # fmt: skip
+    }
     assert second == {"id": "2", "text": "Food"}
 
 
@@ -82,7 +85,7 @@ def test_rows_without_an_id_get_one_and_rows_without_a_text_stay_to_be_refused()
 
 @pytest.mark.parametrize("rows, stray", [(100, 50), (3, 3), (20, 1)])
 def test_a_quote_that_is_never_closed_swallows_no_row(rows, stray):
-    table = "id,text\n" + "".join(f'{n},{chr(34) * (n == stray)}water {n}\n' for n in range(1, rows + 1))
+    table = "id,text\n" + "".join(f"{n},{chr(34) * (n == stray)}water {n}\n" for n in range(1, rows + 1))
     posts = [json.loads(line) for line in read_table(io.BytesIO(table.encode()), "a.csv")]
     assert [post["id"] for post in posts] == [str(n) for n in range(1, rows + 1)]
 
@@ -119,6 +122,25 @@ def test_a_rate_spaces_the_posts_and_a_speed_follows_their_times():
     speed = Pace(ReplayConfig(speed=60))
     times = ["2026-02-01T08:00:00Z", 1_769_932_860, "2026-02-01T08:02:00", "nonsense", None, 1_769_932_920_000]
     assert [speed.wait_s(Head(created_at=t), 100.0) for t in times] == pytest.approx([0, 1, 2, 0, 0, 2])
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [1_770_000_000_000_000, 1_770_000_001_000_000, 1_770_000_002_000_000],  # microseconds
+        ["1770000000", "1770000001", "1770000002"],  # what every epoch column of a CSV is
+        [f"Fri Nov 20 10:00:0{n} +0000 2026" for n in range(3)],  # Twitter
+        [f"Fri, 20 Nov 2026 10:00:0{n} +0000" for n in range(3)],  # e-mail
+    ],
+)
+def test_a_speed_reads_times_as_the_pipeline_does(times):
+    pace = Pace(ReplayConfig(speed=1))
+    assert [pace.wait_s(Head(created_at=t), 100.0) for t in times] == pytest.approx([0, 1, 2])
+
+
+@pytest.mark.parametrize("bad", ["nan", "inf", float("nan"), 10**400, "", "yesterday"])
+def test_a_time_that_is_none_holds_nothing_up(bad):
+    assert Pace(ReplayConfig(speed=1)).wait_s(Head(created_at=bad), 100.0) == 0
 
 
 def test_a_file_is_played_at_its_rate(raw, tmp_path):

@@ -3,24 +3,28 @@
 import asyncio
 import contextlib
 import gzip
+import hashlib
 import json
 
 import httpx
 import pytest
 from click.testing import CliRunner
 
-from models.errors import ConfigError
-from streams.ingest import ingest
-from streams.ingest.http import HttpConfig, PostServer, read_token
+from models.errors import ConfigError, Rejected
+from models.posts import parse_post
+from streams.commands.ingest import ingest
+from streams.ingest.http import HttpConfig, PostServer
+from streams.ingest.tokens import Sources, owned
 
 TOKEN = "a token of more than sixteen letters"
+OTHER = "the token of another source, as long"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
 @contextlib.asynccontextmanager
 async def serving(raw, config=None, **writer_config):
     with raw.writer(linger_s=0.01, **writer_config) as writer:
-        server = PostServer(writer, TOKEN, config or HttpConfig())
+        server = PostServer(writer, Sources({TOKEN: "gov", OTHER: "web"}), config or HttpConfig())
         transport = httpx.ASGITransport(server.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://ingest", headers=BEARER) as client:
             yield client, writer, server
@@ -35,15 +39,18 @@ async def test_ndjson_is_on_the_broker_when_the_answer_comes(raw):
         answer = await client.post("/posts", content=ndjson(250))
         assert (answer.status_code, answer.json()) == (202, {"posts": 250})
         assert writer.counts.sent == 250
-    assert raw.ids() == sorted(f"p{i}" for i in range(250))
+    assert raw.ids() == sorted(f"gov:p{i}" for i in range(250))
 
 
-async def test_a_json_array_may_be_pretty_printed_and_keeps_every_byte_of_its_posts(raw):
+async def test_a_json_array_may_be_pretty_printed_and_what_will_be_refused_keeps_every_byte(raw):
     body = '[\n  {"id": "1",\n "text": "a\\nb", "id": "2"},\r\n {"id": 3, "text": "水"}\n]'
     async with serving(raw) as (client, _, _):
         answer = await client.post("/posts", content=body.encode())
     assert (answer.status_code, answer.json()) == (202, {"posts": 2})
-    assert sorted(raw.lines()) == [b'{"id": "1",  "text": "a\\nb", "id": "2"}', '{"id": 3, "text": "水"}'.encode()]
+    assert sorted(raw.lines()) == [
+        b'{"id": "1",  "text": "a\\nb", "id": "2"}',
+        '{"id":"gov:3","text":"水","source":"gov"}'.encode(),
+    ]
 
 
 @pytest.mark.parametrize("body", [b'{\n "id": "1",\n "text": "a"\n}\n', b'\xef\xbb\xbf{"id": "1", "text": "a"}'])
@@ -51,7 +58,7 @@ async def test_one_post_may_stand_on_several_lines_or_behind_a_byte_order_mark(r
     async with serving(raw) as (client, _, _):
         answer = await client.post("/posts", content=body, headers={"Content-Encoding": "Identity"})
     assert (answer.status_code, answer.json()) == (202, {"posts": 1})
-    assert [json.loads(line) for line in raw.lines()] == [{"id": "1", "text": "a"}]
+    assert [json.loads(line) for line in raw.lines()] == [{"id": "gov:1", "text": "a", "source": "gov"}]
 
 
 async def test_bad_posts_are_taken_so_that_they_are_counted_as_rejects(raw):
@@ -110,7 +117,7 @@ async def test_many_requests_at_once_all_arrive(raw):
         bodies = [f'{{"id": "r{i}", "text": "water"}}\n'.encode() for i in range(200)]
         answers = await asyncio.gather(*(client.post("/posts", content=body) for body in bodies))
         assert {answer.status_code for answer in answers} == {202}
-    assert raw.ids() == sorted(f"r{i}" for i in range(200))
+    assert raw.ids() == sorted(f"gov:r{i}" for i in range(200))
 
 
 async def test_a_slow_sender_is_cut_off(raw):
@@ -138,13 +145,81 @@ async def test_when_the_broker_fails_the_answer_is_503_and_health_says_so(raw, m
         assert (await client.get("/healthz")).status_code == 503
 
 
+async def test_nobody_deletes_edits_or_forges_a_post_of_another_source(raw):
+    stolen = [
+        {"id": "gov:1", "kind": "delete"},
+        {"id": "gov", "kind": "delete"},
+        {"id": "bsky:did:plc:victim/1", "kind": "delete"},
+        {"id": "gov:1", "text": "all is well", "kind": "update", "source": "gov"},
+    ]
+    body = "\n".join(map(json.dumps, stolen)).encode()
+    async with serving(raw) as (client, _, _):
+        answer = await client.post("/posts", content=body, headers={"Authorization": f"Bearer {OTHER}"})
+        assert answer.status_code == 202
+        assert (await client.post("/posts", content=b'{"id": "1", "text": "water"}')).status_code == 202
+    sent = [json.loads(line) for line in raw.lines()]
+    assert {post["id"] for post in sent if post["source"] == "web"} == {
+        "web:gov:1", "web:gov", "web:bsky:did:plc:victim/1",
+    }  # fmt: skip
+    assert [post["id"] for post in sent if post["source"] == "gov"] == ["gov:1"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'{"id": "bsky:x/1", "id": "y", "kind": "delete"}', b'\xef\xbb\xbf{"id": "bsky:x/1", "kind": "delete"}',
+     b'{"\\u0069d": "bsky:x/1", "kind": "delete"}', b'{"id": "bsky:x/1", "kind": "delete", "a": NaN}',
+     b'{"id": "bsky:x/1", "kind": "delete", "a": "\\ud800"}', b'{"id": " bsky:x/1", "kind": "delete"}',
+     b'{"id": ["bsky:x/1"], "kind": "delete"}', b'{"id": "bsky:x/1", "kind": "delete"} {}',
+     b"\xff" + b'{"id": "bsky:x/1"}',
+     b'{"a":' + b"[" * 2000 + b"]" * 2000 + b', "id": "bsky:x/1", "kind": "delete"}'],
+)  # fmt: skip
+def test_whatever_the_line_it_is_ours_or_it_is_refused(line):
+    try:
+        read = parse_post(owned(line, "web"), seen_at=1.7e9, author_key=b"k")
+    except Rejected:
+        return
+    assert read.id.startswith("web:")
+
+
+def test_a_repost_may_name_a_post_of_a_live_source_and_its_own():
+    line = b'{"id": 7, "text": "a", "repost_of": "masto:m/1", "reply_to": 6}'
+    assert json.loads(owned(line, "web")) == {
+        "id": "web:7", "text": "a", "repost_of": "masto:m/1", "reply_to": "web:6", "source": "web",
+    }  # fmt: skip
+    assert owned(owned(line, "web"), "web") == owned(line, "web")
+
+
+async def test_guessing_tokens_is_logged_and_slowed_and_does_not_shut_out_who_has_one(raw, caplog):
+    async with serving(raw, HttpConfig(wrong_tokens=3)) as (client, _, _):
+        wrong = {"Authorization": "Bearer guess"}
+        told = [(await client.post("/posts", content=ndjson(1), headers=wrong)).status_code for _ in range(5)]
+        assert told == [401, 401, 401, 429, 429]
+        assert (await client.post("/posts", content=ndjson(1))).status_code == 202
+    assert len([r for r in caplog.records if "without a token" in r.message]) == 3
+
+
 def test_a_token_must_be_given_and_be_long_enough(tmp_path, monkeypatch):
     monkeypatch.delenv("CRISIS_HTTP_TOKEN", raising=False)
     with pytest.raises(ConfigError, match="--token-file"):
-        read_token(None)
+        Sources.read(None)
     monkeypatch.setenv("CRISIS_HTTP_TOKEN", TOKEN)
-    assert read_token(None) == TOKEN
-    (tmp_path / "token").write_text("short\n")
-    with pytest.raises(ConfigError):
-        read_token(str(tmp_path / "token"))
+    assert Sources.read(None).of(TOKEN) == "http" and Sources.read(None).of("") is None
     assert isinstance(CliRunner().invoke(ingest, ["http", "--token-file", "absent"]).exception, ConfigError)
+
+
+@pytest.mark.parametrize(
+    "content, why",
+    [("\n \n", "needs a token"), ("short", "16 or more"), ("gov short", "16 or more"), ("Gov " + "x" * 20, "no name"),
+     ("bluesky " + "x" * 20, "no name"), ("a " + "x" * 20 + "\nb " + "x" * 20, "its own")],
+)  # fmt: skip
+def test_a_token_file_that_would_let_anybody_in_is_refused(tmp_path, content, why):
+    (tmp_path / "tokens").write_text(content)
+    with pytest.raises(ConfigError, match=why):
+        Sources.read(str(tmp_path / "tokens"))
+
+
+def test_a_file_may_hold_hashes_in_place_of_tokens(tmp_path):
+    hashed = hashlib.sha256(TOKEN.encode()).hexdigest()
+    (tmp_path / "tokens").write_text(f"# partners\n\ngov sha256:{hashed}\nsms {'x' * 20}\n")
+    sources = Sources.read(str(tmp_path / "tokens"))
+    assert (sources.of(TOKEN), sources.of("x" * 20), sources.of(hashed)) == ("gov", "sms", None)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import time
 
 import pytest
 import uvicorn
@@ -28,12 +29,23 @@ TOKEN = "token of the test"
 
 def status(number, content="<p>We need water</p>", **fields):
     return {
-        "id": str(110_000_000_000_000_000 + number), "created_at": "2026-02-01T08:00:00.000Z", "in_reply_to_id": None,
-        "sensitive": False, "spoiler_text": "", "visibility": "public", "language": "en",
-        "uri": f"https://social.example/users/ana/statuses/{number}", "url": f"https://social.example/@ana/{number}",
-        "content": content, "reblog": None, "edited_at": None, "media_attachments": [], "mentions": [], "tags": [],
+        "id": str(110_000_000_000_000_000 + number),
+        "created_at": "2026-02-01T08:00:00.000Z",
+        "in_reply_to_id": None,
+        "sensitive": False,
+        "spoiler_text": "",
+        "visibility": "public",
+        "language": "en",
+        "uri": f"https://social.example/users/ana/statuses/{number}",
+        "url": f"https://social.example/@ana/{number}",
+        "content": content,
+        "reblog": None,
+        "edited_at": None,
+        "media_attachments": [],
+        "mentions": [],
+        "tags": [],
         "account": {"id": "7", "username": "ana", "acct": "ana", "url": "https://social.example/@ana", "bot": False},
-    } | fields  # fmt: skip
+    } | fields
 
 
 def read(fields, kind="create"):
@@ -54,18 +66,31 @@ def read(fields, kind="create"):
         ("<ul><li>water</li><li>food</li></ul>", "water\nfood"),
         ("", ""),
     ],
-)  # fmt: skip
+)
 def test_content_becomes_the_text_a_reader_sees(html, text):
     assert html_to_text(html) == text
+
+
+def test_no_html_of_a_hostile_server_ends_the_source_or_takes_its_time():
+    assert "water" in html_to_text("<p>we need water<![</p>")
+    begun = time.thread_time()
+    html_to_text("<a " * 30_000)
+    assert time.thread_time() - begun < 2  # the square of it: 5 s for a third
 
 
 def test_a_status_becomes_a_raw_post_that_parses():
     post = read(status(1, in_reply_to_id="5", spoiler_text="Flood"))
     assert post == {
-        "id": "masto:social.example/110000000000000001", "text": "Flood\nWe need water",
-        "created_at": "2026-02-01T08:00:00.000Z", "lang": "en", "source": "mastodon", "author": "ana@social.example",
-        "url": "https://social.example/@ana/1", "reply_to": "masto:social.example/5", "kind": "create",
-    }  # fmt: skip
+        "id": "masto:social.example/110000000000000001",
+        "text": "Flood\nWe need water",
+        "created_at": "2026-02-01T08:00:00.000Z",
+        "lang": "en",
+        "source": "mastodon",
+        "author": "ana@social.example",
+        "url": "https://social.example/@ana/1",
+        "reply_to": "masto:social.example/5",
+        "kind": "create",
+    }
     assert parse_post(json.dumps(post).encode(), seen_at=1.77e9, author_key=b"k" * 32).source == "mastodon"
 
 
@@ -154,8 +179,14 @@ async def until(condition, within_s=10.0):
 
 async def test_new_edited_and_deleted_statuses_arrive_in_order(raw):
     edited = status(1, "<p>We need water and food</p>", edited_at="2026-02-01T08:05:00.000Z")
-    script = [sse("update", status(1)), sse("status.update", edited), sse("delete", status(1)["id"]),
-              sse("filters_changed", "{}"), sse("update", "{broken"), "hold"]  # fmt: skip
+    script = [
+        sse("update", status(1)),
+        sse("status.update", edited),
+        sse("delete", status(1)["id"]),
+        sse("filters_changed", "{}"),
+        sse("update", "{broken"),
+        "hold",
+    ]
     async with ingesting(raw, Mastodon(script)) as (source, writer):
         await until(lambda: writer.counts.sent == 4)
     posts = [json.loads(x) for x in raw.lines() if x != b"{broken"]

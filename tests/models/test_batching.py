@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.batching import encode_in_windows, micro_batches, packed_batches, pad
+from models.encoders.batching import encode_in_windows, micro_batches, packed_batches, pad
 from models.text import Cleaning
 
 LENGTHS = st.lists(st.integers(0, 90), max_size=60)
@@ -79,7 +79,9 @@ def test_a_batch_is_waited_for_only_after_the_next_was_started():
         told.append(f"start {batch[0]}")
         return lambda: told.append(f"wait {batch[0]}") or np.ones((1, 2), np.float32)
 
-    encode_in_windows(["a", "b", "c"], 2, Cleaning(), lambda texts: [(np.array([i]), [t]) for i, t in enumerate(texts)], run)
+    encode_in_windows(
+        ["a", "b", "c"], 2, Cleaning(), lambda texts: [(np.array([i]), [t]) for i, t in enumerate(texts)], run
+    )
     assert told == ["start a", "start b", "wait a", "start c", "wait b", "wait c"]
 
 

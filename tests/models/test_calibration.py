@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.bundle import CALIBRATION
 from models.calibration import (
     Calibration,
     Fallback,
@@ -15,7 +14,8 @@ from models.calibration import (
     material_hash,
     read_calibration,
 )
-from models.encoder import BUNDLED, load_encoder
+from models.encoders.bundle import CALIBRATION
+from models.encoders.load import FLOOD, load_encoder
 from models.errors import BundleError
 from models.matching import MatchConfig, Matcher
 from models.queries import Query, background_texts, load_queries
@@ -76,18 +76,25 @@ def test_a_calibration_of_another_encoder_or_a_damaged_one_is_refused(tmp_path):
 
 @pytest.fixture(scope="module")
 def bundled():
-    encoder = load_encoder()
-    return encoder, read_calibration(BUNDLED / CALIBRATION, encoder.version)
+    encoder = load_encoder("flood")
+    return encoder, read_calibration(FLOOD / CALIBRATION, encoder.version)
 
 
-def test_the_bundle_is_calibrated_for_every_bundled_query_and_what_they_are_told_apart_from(bundled):
+@pytest.mark.data
+def test_the_bundle_is_calibrated_for_every_bundled_query_and_what_they_are_told_apart_from(bundled, data_dir):
+    """Asked only where it can be calibrated anew: a new query pack works without, by the fallback, and is told."""
     _, found = bundled
     queries = load_queries()
     again = "rerun `python -m training.calibrate laptop`"
     assert {q.id: q.version for q in queries} == {k: v.query_version for k, v in found.queries.items()}, again
     assert found.material == material_hash(background_texts(), queries), again
-    for query in queries:
-        alert, suggestion = found.thresholds(query)
+
+
+def test_thresholds_of_calibrated_queries_are_scores_the_higher_one_alerts(bundled):
+    _, found = bundled
+    known = [thresholds for query in load_queries() if (thresholds := found.thresholds(query))]
+    assert len(known) >= 30
+    for alert, suggestion in known:
         assert -1 < suggestion <= alert < 1
 
 
@@ -112,7 +119,9 @@ def test_bundled_background_texts_alert_nobody(bundled):
 
 def test_a_query_added_by_a_person_finds_its_like_and_lets_ordinary_texts_pass(bundled):
     encoder, found = bundled
-    boats = Query("need.boats", "need", "boats", "Boats", {"en": ["Bring a boat, we are cut off by the river", "We need boats"]})
+    boats = Query(
+        "need.boats", "need", "boats", "Boats", {"en": ["Bring a boat, we are cut off by the river", "We need boats"]}
+    )
     matcher = Matcher(MatchConfig(), [boats], encoder, background_texts(), found)
     posts = ["please bring a boat, the river cut us off", "we need a boat", *background_texts()]
     matches = matcher.match([str(i) for i in range(len(posts))], encoder.encode(posts), encoder.version)

@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from models.characters import CharacterEncoder, Shape
-from models.encoder import load_encoder
-from models.probes import check_probes, probe_vectors
+from models.encoders.characters import CharacterEncoder, Shape
+from models.encoders.load import load_encoder
+from models.encoders.probes import check_probes, probe_vectors
 
 SMALL = Shape(hidden=16, layers=1, heads=2, dim=8, filters=((1, 4), (3, 4)))
 

@@ -25,9 +25,18 @@ def topic_stream(n, seed=0, topics=40, spread=0.25, dim=32, live=12, births=200)
 
 def test_memory_stays_bounded_under_a_stationary_stream():
     config = plain(
-        t_attach=0.6, t_merge=0.55, merge_every_posts=100, ttl_posts=600, ttl_s=0, ttl_single_posts=100, ttl_single_s=0,
-        remember_posts=1_000, remember_members=300, remember_ids=50, max_clusters=64,
-    )  # fmt: skip
+        t_attach=0.6,
+        t_merge=0.55,
+        merge_every_posts=100,
+        ttl_posts=600,
+        ttl_s=0,
+        ttl_single_posts=100,
+        ttl_single_s=0,
+        remember_posts=1_000,
+        remember_members=300,
+        remember_ids=50,
+        max_clusters=64,
+    )
     posts, vectors, _ = topic_stream(12_000)
     clusterer, sizes = Clusterer(config, 32, "v1"), []
     for start in range(0, len(posts), 50):
@@ -35,9 +44,9 @@ def test_memory_stays_bounded_under_a_stationary_stream():
         clusterer.add(frame(start, posts[start : start + 50], vectors[start : start + 50], repeats=[repeat]))
         if start % 2_000 == 0:
             sizes.append(len(clusterer.snapshot()))
-        assert len(clusterer.book.slots) <= 64 + 100
+        assert len(clusterer.live_clusters.slots) <= 64 + 100
     assert max(sizes[3:]) < 1.1 * max(sizes[1:3])
-    memory = clusterer.book.memory
+    memory = clusterer.live_clusters.memory
     assert len(memory.placed) <= 1_000 and len(memory.members) <= 300 and len(memory.repeats) <= 1_000
     assert len(memory.redirects) <= 50 and len(memory.retired) <= 50
 
@@ -74,9 +83,7 @@ def test_a_cluster_is_announced_at_three_posts_and_told_again_at_five_ten_twenty
 
 def test_an_event_says_what_the_cluster_is_about():
     texts = ["Flood in Riverton", "The flood reached Riverton bridge", "Riverton flood"]
-    posts = [
-        post(i, 10.0 + i, text=t, lang=("en", "en", "de")[i], source="mastodon") for i, t in enumerate(texts)
-    ]
+    posts = [post(i, 10.0 + i, text=t, lang=("en", "en", "de")[i], source="mastodon") for i, t in enumerate(texts)]
     match = Match("p1", "need.rescue", "1", "alert", 0.5, 0.4)
     clusterer = Clusterer(plain(merge_every_posts=3), DIM, "v1")
     (event,) = clusterer.add(frame(0, posts, np.tile(np.eye(DIM)[0], (3, 1)), matches=[match]))

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.clusters.cluster import Cluster, Rates, member_of
+from models.clusters.events import most_frequent, next_step
 from models.clusters.kernel import Kernel, to_grid
 from models.clusters.labels import Vocabulary, label_of, prune, terms_of
 from models.clusters.lexicon import Lexicon
 from models.clusters.memory import Memory, cluster_id
-from models.clusters.news import most_frequent, next_step
 from models.clusters.thresholds import suggest_thresholds
 from models.errors import SampleTooSmall
 from models.records import Post
@@ -141,12 +141,15 @@ def test_a_label_prefers_words_of_the_cluster_over_words_of_the_stream():
     assert label_of(counts, stream, mean=50.0, size=3) == ["riverton", "flood", "the"]
 
 
-@pytest.mark.parametrize("texts, label", [
-    (["地震发生了", "海边地震发生", "地震发生,救援来", "救援在哪", "快救援"], ["地震发生", "救援"]),
-    (["น้ำท่วมบ้าน", "ที่นี่น้ำท่วม", "น้ำท่วมหนัก ช่วยด้วย", "ช่วยด้วยครับ"], ["น้ำท่วม", "ช่วยด้วย"]),
-    (["ရေကြီးနေတယ်", "မြို့ထဲ ရေကြီး။", "ရေကြီးလို့ ကူညီပါ", "ကူညီပါ။"], ["ရေကြီး", "ကူညီပါ"]),
-    (["洪水で道路が", "洪水です", "また洪水", "flood 洪水"], ["洪水"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "texts, label",
+    [
+        (["地震发生了", "海边地震发生", "地震发生,救援来", "救援在哪", "快救援"], ["地震发生", "救援"]),
+        (["น้ำท่วมบ้าน", "ที่นี่น้ำท่วม", "น้ำท่วมหนัก ช่วยด้วย", "ช่วยด้วยครับ"], ["น้ำท่วม", "ช่วยด้วย"]),
+        (["ရေကြီးနေတယ်", "မြို့ထဲ ရေကြီး။", "ရေကြီးလို့ ကူညီပါ", "ကူညီပါ။"], ["ရေကြီး", "ကူညီပါ"]),
+        (["洪水で道路が", "洪水です", "また洪水", "flood 洪水"], ["洪水"]),
+    ],
+)
 def test_where_words_are_not_parted_a_label_has_what_the_posts_share(texts, label):
     counts = Counter(term for text in texts for term in terms_of(text))
     assert sorted(label_of(dict(counts), {}, 10.0, len(label), texts)) == sorted(label)

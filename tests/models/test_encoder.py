@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from models.bundle import CALIBRATION, QUERY_VECTORS, Manifest, add_file, contents, read_bundle, write_bundle
-from models.encoder import BUNDLED, load_encoder
+from models.encoders.bundle import CALIBRATION, QUERY_VECTORS, Manifest, add_file, contents, read_bundle, write_bundle
+from models.encoders.consonants import BASE, GRAMS, LETTERS, letters_of, skeleton_grams
+from models.encoders.load import FLOOD, load_encoder
+from models.encoders.whitening import Whitening
 from models.errors import BundleError, EncoderError
-from models.skeleton import BASE, GRAMS, LETTERS, letters_of, skeleton_grams
 from models.text import Cleaning
-from models.whitening import Whitening
 
 POSTS = [
     "We need water at the school, please hurry!",
@@ -44,7 +44,14 @@ def tiny_files(pieces: int = 40, dim: int = 8, seed: int = 0) -> dict[str, bytes
 
 
 def tiny_manifest(**changes) -> Manifest:
-    fields = {"backend": "static", "dim": 8, "max_length": 16, "cleaning": Cleaning(), "pooling": "sum", "licence": "CC0"}
+    fields = {
+        "backend": "static",
+        "dim": 8,
+        "max_length": 16,
+        "cleaning": Cleaning(),
+        "pooling": "sum",
+        "licence": "CC0",
+    }
     return Manifest(**{**fields, **changes})
 
 
@@ -56,7 +63,7 @@ def tiny(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def bundled():
-    return load_encoder()
+    return load_encoder("flood")
 
 
 @given(texts=st.lists(st.text(max_size=60), max_size=12), seed=st.randoms())
@@ -117,7 +124,7 @@ def test_leet_and_known_short_forms_are_read_as_what_they_stand_for(bundled):
 
 
 def test_the_bundled_encoder_is_small_enough_to_ship():
-    assert sum(path.stat().st_size for path in BUNDLED.iterdir()) <= 40e6
+    assert sum(path.stat().st_size for path in FLOOD.iterdir()) <= 40e6
 
 
 def test_pieces_beyond_the_maximal_length_are_not_seen(tiny):
@@ -149,7 +156,9 @@ def test_the_id_follows_the_weights_and_settings_but_not_measures_or_calibration
     for name in ("README.md", CALIBRATION, QUERY_VECTORS):
         assert add_file(tmp_path / "b", name, b"{}").id == plain.id
     other_weights = write_bundle(tmp_path / "c", tiny_manifest(), tiny_files(seed=1))
-    other_cleaning = write_bundle(tmp_path / "d", tiny_manifest(cleaning=Cleaning(mention_token="@MENTION")), tiny_files())
+    other_cleaning = write_bundle(
+        tmp_path / "d", tiny_manifest(cleaning=Cleaning(mention_token="@MENTION")), tiny_files()
+    )
     assert len({plain.id, other_weights.id, other_cleaning.id}) == 3
 
 
@@ -247,15 +256,22 @@ def test_a_whitening_the_manifest_names_is_applied_and_part_of_the_id(tmp_path):
     plain = write_bundle(tmp_path / "plain", tiny_manifest(), tiny_files())
     encoder, texts = load_encoder(tmp_path / "plain"), ["need water", "help", "we need help", ""]
     whitening = Whitening(np.full(8, 0.1, np.float32), np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32))
-    manifest, files = tiny_manifest(dim=3, whitening="w.safetensors"), {**tiny_files(), "w.safetensors": whitening.to_bytes()}
+    manifest, files = (
+        tiny_manifest(dim=3, whitening="w.safetensors"),
+        {**tiny_files(), "w.safetensors": whitening.to_bytes()},
+    )
     written = write_bundle(tmp_path / "white", manifest, files)
     white = load_encoder(tmp_path / "white")
     assert (white.version, white.dim) == (written.id, 3)
     assert written.id != plain.id
     expected = whitening.apply(encoder.encode(texts))
-    np.testing.assert_allclose(white.encode(texts), expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-5)
-    for wrong, reason in ((tiny_manifest(dim=4, whitening="w.safetensors"), "its whitening gives 3"),
-                          (tiny_manifest(dim=3, whitening="v.safetensors"), "does not hold it")):  # fmt: skip
+    np.testing.assert_allclose(
+        white.encode(texts), expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-5
+    )
+    for wrong, reason in (
+        (tiny_manifest(dim=4, whitening="w.safetensors"), "its whitening gives 3"),
+        (tiny_manifest(dim=3, whitening="v.safetensors"), "does not hold it"),
+    ):
         write_bundle(tmp_path / "wrong", wrong, files)
         with pytest.raises(BundleError, match=reason):
             load_encoder(tmp_path / "wrong")
@@ -263,7 +279,7 @@ def test_a_whitening_the_manifest_names_is_applied_and_part_of_the_id(tmp_path):
 
 def test_a_failed_write_leaves_the_old_bundle(tiny, monkeypatch):
     before = read_bundle(tiny)
-    monkeypatch.setattr("models.bundle.read_bundle", lambda path: (_ for _ in ()).throw(BundleError("bad")))
+    monkeypatch.setattr("models.encoders.bundle.read_bundle", lambda path: (_ for _ in ()).throw(BundleError("bad")))
     with pytest.raises(BundleError):
         write_bundle(tiny, tiny_manifest(), tiny_files(seed=3))
     monkeypatch.undo()
@@ -279,7 +295,9 @@ def skeleton(text: str) -> str:
 def groups_by_hand(text: str) -> list[int]:
     padded = f" {skeleton(text)}"
     windows = [padded[i : i + 4] for i in range(len(padded) - 3) if " " not in padded[i + 1 : i + 4]]
-    return [sum(LETTERS.index(letter) * BASE ** (3 - place) for place, letter in enumerate(window)) for window in windows]
+    return [
+        sum(LETTERS.index(letter) * BASE ** (3 - place) for place, letter in enumerate(window)) for window in windows
+    ]
 
 
 @pytest.mark.parametrize(
@@ -301,4 +319,7 @@ def test_a_skeleton_group_is_four_letters_inside_one_word():
 def test_skeleton_groups_are_those_found_by_hand_alone_and_among_others(texts):
     found = skeleton_grams(texts)
     assert [groups.tolist() for groups in found] == [groups_by_hand(text) for text in texts]
-    assert all(((groups >= 0) & (groups < GRAMS)).all() and set(skeleton(t)) <= set(LETTERS) for groups, t in zip(found, texts, strict=True))
+    assert all(
+        ((groups >= 0) & (groups < GRAMS)).all() and set(skeleton(t)) <= set(LETTERS)
+        for groups, t in zip(found, texts, strict=True)
+    )

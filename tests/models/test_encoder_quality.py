@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.encoder import load_encoder
+from models.encoders.load import load_encoder
 from training import data as training_data
 
 pytestmark = pytest.mark.data
@@ -20,7 +20,7 @@ def root():
 def test_sentences_find_their_translations_in_the_papers_languages(root):
     from training.evaluate.matching import flores_matching, summary
 
-    found = summary(flores_matching(load_encoder(), root))
+    found = summary(flores_matching(load_encoder("flood"), root))
     assert found["languages_paper"] == 50
     assert found["mean_paper"] >= 0.80
     assert found["mean_best_15"] >= 0.92
@@ -30,14 +30,14 @@ def test_sentences_find_their_translations_in_the_papers_languages(root):
 def test_relatedness_is_above_lexical_overlap_on_the_whole(root):
     from training.evaluate.relatedness import semrel, summary
 
-    found = summary(semrel(load_encoder(), root))
+    found = summary(semrel(load_encoder("flood"), root))
     assert found["mean"] > found["mean_overlap"]
 
 
 def test_needs_are_ranked_over_five_times_better_than_chance_as_sent_and_in_translation(root):
     from training.evaluate.needs import need_precision, summary
 
-    found = summary(need_precision(load_encoder(), root))
+    found = summary(need_precision(load_encoder("flood"), root))
     assert found["originals"] >= 0.285 and found["translations"] >= 0.37  # measured .293 and .376
     assert found["originals"] > 5 * found["chance"]
 
@@ -47,7 +47,7 @@ def test_noised_english_is_found_among_hard_negatives_as_measured(root):
     from training.noise.measure import Config, noise_figures
 
     sentences = read_aligned(root / "flores200", ["en"])["en"][:200]
-    found = noise_figures(load_encoder(), sentences, Config(kinds=("mix_all", "leet"), seeds=1))
+    found = noise_figures(load_encoder("flood"), sentences, Config(kinds=("mix_all", "leet"), seeds=1))
     assert np.mean(found["mix_all"]["cosine_distance"]) <= 0.05 and np.mean(found["leet"]["cosine_distance"]) <= 0.025
 
 

@@ -50,6 +50,7 @@ def test_links_mentions_and_masks_say_nothing_about_the_language():
 def test_without_words_only_the_tag_is_left(text):
     assert identify(text) == UNKNOWN
     assert identify(text, "en-US") == "en"
+    assert identify(text, "qzx") == UNKNOWN, "invented tags would each become a label of their own"
 
 
 def test_a_short_text_that_could_be_either_goes_to_its_tag_and_a_clear_one_does_not():

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import BertConfig, BertModel
 
-from models.batching import pad
+from models.encoders.batching import pad
+from models.encoders.packed import PackedEncoder
 from models.errors import EncoderError
-from models.packed import PackedEncoder
 from tests.models.tiny_transformer import tiny_model
 
 POOLINGS = ("mean", "cls", "max")
@@ -65,7 +65,9 @@ def test_a_post_has_its_vector_in_any_company(xlmr, lengths, order):
 
 
 def test_another_shape_is_refused_by_what_is_other():
-    model = BertModel(BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, hidden_act="relu"))
+    model = BertModel(
+        BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, hidden_act="relu")
+    )
     with pytest.raises(EncoderError, match="hidden_act 'relu'"):
         PackedEncoder(model)
     with pytest.raises(EncoderError, match="weightedmean"):
@@ -84,7 +86,9 @@ def test_on_a_gpu_bf16_packed_is_near_float32_padded(kind, pooling):
     model, ids = tiny_model(kind), random_ids(300)
     packed = PackedEncoder(model, pooling, torch.bfloat16).cuda()
     with torch.inference_mode():
-        waits = [packed.start(packed.pack(ids[i : i + 50])) for i in range(0, 300, 50)]  # all started before any is waited for
+        waits = [
+            packed.start(packed.pack(ids[i : i + 50])) for i in range(0, 300, 50)
+        ]  # all started before any is waited for
     vectors = torch.from_numpy(np.concatenate([wait() for wait in waits]))
     cosines = (vectors * padded_vectors(model, ids, pooling)).sum(1)
     assert cosines.mean() > 0.999 and cosines.min() > 0.99

@@ -36,17 +36,30 @@ def reason_of(**fields):
 
 def test_a_post_needs_only_an_id_and_a_text():
     assert post() == Post(
-        id="p1", text="We need water near the bridge", created_at=SEEN_AT, seen_at=SEEN_AT, lang="en",
+        id="p1",
+        text="We need water near the bridge",
+        created_at=SEEN_AT,
+        seen_at=SEEN_AT,
+        lang="en",
         fingerprint=post().fingerprint,
-    )  # fmt: skip
+    )
 
 
 def test_every_optional_field_is_read():
     found = post(
-        id=7, created_at="2026-02-01T10:00:00+02:00", lang="pt-BR", text="Precisamos de água perto da ponte velha",
-        source="bluesky", author="@Ana.example", url="https://a.example/1", reply_to=6, repost_of="5",
-        geo={"lat": 1.5, "lon": -2}, kind="update", unknown=[1, {"a": None}],
-    )  # fmt: skip
+        id=7,
+        created_at="2026-02-01T10:00:00+02:00",
+        lang="pt-BR",
+        text="Precisamos de água perto da ponte velha",
+        source="bluesky",
+        author="@Ana.example",
+        url="https://a.example/1",
+        reply_to=6,
+        repost_of="5",
+        geo={"lat": 1.5, "lon": -2},
+        kind="update",
+        unknown=[1, {"a": None}],
+    )
     assert found.id == "7" and found.created_at == 1_769_932_800.0 and found.lang == "pt-BR" and found.kind == "update"
     assert found.source == "bluesky" and found.url == "https://a.example/1" and found.geo == Geo(1.5, -2.0)
     assert found.reply_to == "6" and found.repost_of == "5"
@@ -164,7 +177,9 @@ def test_equal_texts_have_equal_fingerprints_and_other_numbers_other_ones():
     assert post(text="water &amp; food", id="a").fingerprint == post(text="water  & food", id="b").fingerprint
 
 
-@pytest.mark.parametrize("url", ["javascript:alert(1)", "ftp://a.example", "//a.example", "https://a.example/ b", "", "x" * 9])
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "ftp://a.example", "//a.example", "https://a.example/ b", "", "x" * 9]
+)
 def test_only_web_addresses_are_kept(url):
     assert post(url=url).url is None
 
@@ -174,7 +189,11 @@ def test_a_place_that_is_not_on_earth_is_dropped_but_the_post_is_kept():
 
 
 def test_a_frame_is_one_post_per_line_and_blank_lines_are_none():
-    assert split_lines(b'{"id":1}\r\n\n  {"id":2}\n\xe2\x80\xa8{"id":3}') == [b'{"id":1}', b'{"id":2}', b'\xe2\x80\xa8{"id":3}']
+    assert split_lines(b'{"id":1}\r\n\n  {"id":2}\n\xe2\x80\xa8{"id":3}') == [
+        b'{"id":1}',
+        b'{"id":2}',
+        b'\xe2\x80\xa8{"id":3}',
+    ]
     assert split_lines(b"") == split_lines(b"\n \n") == []
 
 
@@ -183,7 +202,21 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
     max_leaves=6,
 )
-FIELDS = ["id", "text", "created_at", "lang", "source", "author", "url", "reply_to", "repost_of", "geo", "kind", "x", "oversize"]
+FIELDS = [
+    "id",
+    "text",
+    "created_at",
+    "lang",
+    "source",
+    "author",
+    "url",
+    "reply_to",
+    "repost_of",
+    "geo",
+    "kind",
+    "x",
+    "oversize",
+]
 LINES = st.dictionaries(st.sampled_from(FIELDS), JSON | st.text(max_size=30)).map(lambda d: json.dumps(d).encode())
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from importlib.resources import files
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -9,14 +10,16 @@ import pytest
 from models.errors import QueryError
 from models.queries import Query, background_texts, check_query, load_queries, read_pack
 
-CATEGORIES = """search_rescue medical_help medicine water food baby_hygiene shelter clothing_blankets evacuation_transport
-electricity_fuel communications missing_people money volunteers_labour heavy_equipment psychosocial animals
-safety_looting""".split()
+CATEGORIES = sorted(p.stem for p in (Path(__file__).parents[2] / "models" / "data" / "queries").glob("*.yaml"))
 QUERIES = load_queries()
-PACK = "category: water\nlabel: Water\niasc: WASH\nhxl: {need: '#need', offer: '#service'}\nneed:\n  en: ['We need water']\n"
+PACK = (
+    "category: water\nlabel: Water\niasc: WASH\n"
+    "hxl: {need: '#need', offer: '#service'}\nneed:\n  en: ['We need water']\n"
+)
 
 
-def test_every_category_has_a_need_and_an_offer():
+def test_every_pack_is_named_by_its_category_and_has_a_need_and_an_offer():
+    assert len(CATEGORIES) >= 18
     assert sorted(q.id for q in QUERIES) == sorted(f"{kind}.{c}" for c in CATEGORIES for kind in ("need", "offer"))
 
 

@@ -40,9 +40,12 @@ def histories(draw):
 
 
 @given(
-    histories(), st.integers(1, 20), st.none() | st.sampled_from(LANGS), st.none() | st.sampled_from(["need", "offer"]),
+    histories(),
+    st.integers(1, 20),
+    st.none() | st.sampled_from(LANGS),
+    st.none() | st.sampled_from(["need", "offer"]),
     st.none() | st.floats(0, 500),
-)  # fmt: skip
+)
 @settings(max_examples=80, deadline=None)
 def test_it_equals_a_plain_loop_whatever_the_blocks_filters_edits_and_deletions(history, k, lang, kind, since):
     posts, vectors, kinds, hidden, size = history
@@ -58,10 +61,13 @@ def test_it_equals_a_plain_loop_whatever_the_blocks_filters_edits_and_deletions(
         (
             -float(vectors[i].astype(np.float32) @ asked)
             for i, p in enumerate(posts)
-            if latest[p.id] == i and p.id not in hidden and (lang is None or p.lang == lang)
-            and (kind is None or kind in kinds[i]) and (since is None or p.created_at >= since)
+            if latest[p.id] == i
+            and p.id not in hidden
+            and (lang is None or p.lang == lang)
+            and (kind is None or kind in kinds[i])
+            and (since is None or p.created_at >= since)
         )
-    )[:k]  # fmt: skip
+    )[:k]
     found = index.search(asked, k, lang=lang, kind=kind, since=since)
     np.testing.assert_allclose([-f.score for f in found], expected, atol=1e-6)
     for one in found:
@@ -105,8 +111,9 @@ def shown(index: SearchIndex) -> set[str]:
 
 @given(
     st.lists(st.sampled_from(["a/1", "a/2", "ab/1", "b/1", "b/2", "c", "a", "b", "ab"]), max_size=30),
-    st.sets(st.sampled_from(["a", "b", "ab", "c", "a/1", "b/2"])), st.integers(1, 9),
-)  # fmt: skip
+    st.sets(st.sampled_from(["a", "b", "ab", "c", "a/1", "b/2"])),
+    st.integers(1, 9),
+)
 def test_a_hidden_account_takes_all_its_posts_along_whatever_the_blocks(ids, hidden, size):
     index = SearchIndex(DIM, "v1", max_posts=1_000)
     for start in range(0, len(ids), size):
@@ -134,9 +141,13 @@ def test_a_frame_brings_kinds_and_deletions_and_a_redelivery_changes_nothing():
     vectors = unit(3, 3)
     matches = [Match("p0", "need.water", "1", "alert", 0.5, 0.4), Match("p1", "offer.water", "1", "alert", 0.5, 0.4)]
     first = MatchedFrame(
-        Origin(0, 0), [post(i, 5.0) for i in range(3)], encoder_version="v1", dim=DIM, vectors=vectors.tobytes(),
+        Origin(0, 0),
+        [post(i, 5.0) for i in range(3)],
+        encoder_version="v1",
+        dim=DIM,
+        vectors=vectors.tobytes(),
         matches=matches,
-    )  # fmt: skip
+    )
     gone = MatchedFrame(Origin(0, 1), [], deletions=[Deletion("p2", 6.0)], encoder_version="v1", dim=DIM, vectors=b"")
     index = SearchIndex(DIM, "v1")
     for frame in (first, first, gone, gone):
@@ -163,7 +174,9 @@ def test_vectors_of_another_encoder_or_dimension_are_refused():
 def test_an_unknown_language_finds_nothing():
     index = SearchIndex(DIM, "v1")
     index.add([post(0, 5.0)], unit(1, 1))
-    assert index.search(unit(1, 1)[0], 3, lang="xx") == [] and len(index.search(unit(1, 1)[0], 3, lang=["xx", "en"])) == 1
+    assert (
+        index.search(unit(1, 1)[0], 3, lang="xx") == [] and len(index.search(unit(1, 1)[0], 3, lang=["xx", "en"])) == 1
+    )
 
 
 def test_readers_are_served_while_posts_are_written():

@@ -1,4 +1,6 @@
-"""Zawgyi is found and converted; Unicode Burmese is left alone. Figures: 1,997 sentences in both encodings (NTREX-128)."""
+"""Zawgyi is found and converted; Unicode Burmese is left alone. Figures: 1,997 sentences in both
+encodings (NTREX-128).
+"""
 
 import difflib
 import gzip

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, StaticEmbedding
 
-from models.encoder import load_encoder
+from models.encoders.load import load_encoder
+from models.encoders.probes import check_probes, probe_vectors
+from models.encoders.transformer import TransformerEncoder
 from models.errors import EncoderError
-from models.probes import check_probes, probe_vectors
-from models.transformer import TransformerEncoder
 from tests.models.tiny_transformer import TEXTS, save_tiny, tiny_model, tiny_tokenizer
 
 
@@ -43,7 +43,12 @@ def test_packed_serving_gives_the_same(tmp_path, kind):
 
 def test_a_module_between_is_run_as_the_token_student_of_robust_needs(tmp_path):
     torch.manual_seed(1)
-    folder = save_tiny(tmp_path, "bert", "max", Dense(48, 20, module_input_name="token_embeddings", module_output_name="token_embeddings"))
+    folder = save_tiny(
+        tmp_path,
+        "bert",
+        "max",
+        Dense(48, 20, module_input_name="token_embeddings", module_output_name="token_embeddings"),
+    )
     encoder = TransformerEncoder(folder, packed=True)
     assert encoder._packed is None and encoder.dim == 20  # not a shape that is packed
     np.testing.assert_allclose(encoder.encode(TEXTS), reference(folder, [text.strip() for text in TEXTS]), atol=2e-6)

@@ -30,26 +30,44 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     pieces = [*SPECIAL, *sorted(pre_tokenizers.ByteLevel.alphabet())]
     tokenizer = Tokenizer(models.BPE({piece: i for i, piece in enumerate(pieces)}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<s>", cls_token="<s>", pad_token="<pad>", eos_token="</s>", sep_token="</s>",
-        unk_token="<unk>", model_max_length=LONGEST,
-    )  # fmt: skip
+        tokenizer_object=tokenizer,
+        bos_token="<s>",
+        cls_token="<s>",
+        pad_token="<pad>",
+        eos_token="</s>",
+        sep_token="</s>",
+        unk_token="<unk>",
+        model_max_length=LONGEST,
+    )
 
 
 def tiny_model(kind: str = "xlm-roberta") -> torch.nn.Module:
     torch.manual_seed(0)
     shape = dict(
-        vocab_size=260, hidden_size=48, num_hidden_layers=3, num_attention_heads=4, intermediate_size=96, pad_token_id=1,
-        max_position_embeddings=LONGEST + 2, initializer_range=0.2,
-    )  # fmt: skip
+        vocab_size=260,
+        hidden_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=96,
+        pad_token_id=1,
+        max_position_embeddings=LONGEST + 2,
+        initializer_range=0.2,
+    )
     if kind == "bert":
         return BertModel(BertConfig(**shape), add_pooling_layer=False).eval()
     return XLMRobertaModel(XLMRobertaConfig(**shape, type_vocab_size=1), add_pooling_layer=False).eval()
 
 
-def save_tiny(folder: Path, kind: str = "xlm-roberta", pooling: str = "mean", *more: torch.nn.Module, normalize: bool = False) -> Path:
-    """A directory shaped like crisistransformers/CT-XLMR-SE: XLM-R, pooling, modules.json; `more` modules before the pooling."""
+def save_tiny(
+    folder: Path, kind: str = "xlm-roberta", pooling: str = "mean", *more: torch.nn.Module, normalize: bool = False
+) -> Path:
+    """A directory shaped like crisistransformers/CT-XLMR-SE: XLM-R, pooling, modules.json; `more` modules before the
+    pooling.
+    """
     body = folder / "body"
     tiny_model(kind).save_pretrained(body)
     tiny_tokenizer().save_pretrained(body)

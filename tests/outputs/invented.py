@@ -17,15 +17,33 @@ def invent(
     """One valid alert; any field of the alert or its post can be overridden."""
     kind, category = query.split(".")
     post = AlertPost(
-        post_id, text, more.pop("lang", "en"), "2026-11-20T06:00:00.000Z", more.pop("source", "sms"),
-        more.pop("url", None), more.pop("geo", None),
-    )  # fmt: skip
+        post_id,
+        text,
+        more.pop("lang", "en"),
+        "2026-11-20T06:00:00.000Z",
+        more.pop("source", "sms"),
+        more.pop("url", None),
+        more.pop("geo", None),
+    )
     alert = Alert(
-        alert_id=alert_id(post_id, query, "0a1b2c3d"), revision=1_795_154_401_250, status="active", level="alert", kind=kind,
-        query_id=query, query_version="0a1b2c3d", category=category, label=category.replace("_", " ").capitalize(),
-        iasc="WASH", hxl="#need +water", post=post, score=0.61, threshold=0.47, encoder_version="tiny-1",
-        evidence=Evidence("We have no drinking water", "en", 0.72), seen_at="2026-11-20T06:00:01.250Z",
-    )  # fmt: skip
+        alert_id=alert_id(post_id, query, "0a1b2c3d"),
+        revision=1_795_154_401_250,
+        status="active",
+        level="alert",
+        kind=kind,
+        query_id=query,
+        query_version="0a1b2c3d",
+        category=category,
+        label=category.replace("_", " ").capitalize(),
+        iasc="WASH",
+        hxl="#need +water",
+        post=post,
+        score=0.61,
+        threshold=0.47,
+        encoder_version="tiny-1",
+        evidence=Evidence("We have no drinking water", "en", 0.72),
+        seen_at="2026-11-20T06:00:01.250Z",
+    )
     return msgspec.structs.replace(alert, **more)
 
 
@@ -39,10 +57,17 @@ def alerts() -> st.SearchStrategy[Alert]:
     text = st.text(max_size=80)
     return st.builds(
         invent,
-        post_id=st.text(min_size=1, max_size=20), text=text | st.just(HOSTILE.replace("\ud800", "")),
-        query=st.sampled_from(["need.water", "offer.shelter", "need.boats"]), lang=st.sampled_from(["en", "ar", "und", "zh-Hant", "?!"]),
-        source=text, url=st.none() | st.just("https://example.org/p/1") | text,
+        post_id=st.text(min_size=1, max_size=20),
+        text=text | st.just(HOSTILE.replace("\ud800", "")),
+        query=st.sampled_from(["need.water", "offer.shelter", "need.boats"]),
+        lang=st.sampled_from(["en", "ar", "und", "zh-Hant", "?!"]),
+        source=text,
+        url=st.none() | st.just("https://example.org/p/1") | text,
         geo=st.none() | st.builds(Geo, st.floats(-90, 90), st.floats(-180, 180)),
-        level=st.sampled_from(["alert", "suggestion"]), label=text, probability=st.none() | st.floats(0, 1),
-        cluster_id=st.none() | text, score=st.floats(-1, 1), threshold=st.floats(-1, 1),
-    )  # fmt: skip
+        level=st.sampled_from(["alert", "suggestion"]),
+        label=text,
+        probability=st.none() | st.floats(0, 1),
+        cluster_id=st.none() | text,
+        score=st.floats(-1, 1),
+        threshold=st.floats(-1, 1),
+    )

@@ -24,15 +24,11 @@ def read(xml: str) -> cap.Alert:
     """Parse strictly and hold the message to what the schema alone cannot say."""
     assert "\n" not in xml
     message = PARSER.from_string(xml, cap.Alert)
-    assert re.fullmatch(TIME, re.search("<sent>(.*?)</sent>", xml)[1]), (
-        "3.2.1: sent has an offset and never Z"
-    )
+    assert re.fullmatch(TIME, re.search("<sent>(.*?)</sent>", xml)[1]), "3.2.1: sent has an offset and never Z"
     for name in (message.identifier, message.sender):
         assert name and not re.search(r"[ ,<&]", name), "3.2.1: no spaces, commas, < or &"
     assert message.scope is cap.Scope.RESTRICTED and message.restriction, "3.2.1: Restricted says whom"
-    assert (message.msg_type is cap.MsgType.ALERT) == (message.references is None), (
-        "3.2.1: updates refer to what was"
-    )
+    assert (message.msg_type is cap.MsgType.ALERT) == (message.references is None), "3.2.1: updates refer to what was"
     for reference in (message.references or "").split():
         assert re.fullmatch(rf"[^ ,<&]+,[^ ,<&]+,{TIME}", reference)
     (info,) = message.infos
@@ -98,9 +94,7 @@ def test_an_alert_that_comes_back_after_its_cancel_is_a_new_alert():
     writer, first = CapWriter(CapConfig()), invent()
     gone = later(first, status="withdrawn", withdrawn_because="edited")
     writer.write(first), writer.write(gone)
-    assert (
-        read(writer.write(later(gone, status="active", withdrawn_because=None))).msg_type is cap.MsgType.ALERT
-    )
+    assert read(writer.write(later(gone, status="active", withdrawn_because=None))).msg_type is cap.MsgType.ALERT
 
 
 def test_memory_is_bounded_and_a_forgotten_alert_starts_anew():

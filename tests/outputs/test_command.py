@@ -13,9 +13,9 @@ from kafka import KafkaProducer
 
 from models.errors import ServiceError
 from models.records import Alert
+from streams.broker.topics import make_topics
+from streams.commands.alerts import alerts as command
 from streams.config import Settings, load_settings
-from streams.kafka import make_topics
-from streams.outputs import alerts as command
 from streams.outputs.follow import read_alerts
 from tests.outputs.invented import HOSTILE, invent, later
 from tests.outputs.topics import fresh_prefix
@@ -120,7 +120,11 @@ def test_a_group_reads_on_where_it_stopped(settings):
 
 def test_a_missing_topic_says_which_command_makes_it(embedded_broker):
     with pytest.raises(ServiceError, match="crisis topics"):
-        next(read_alerts(load_settings(broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()}), follow=False))
+        next(
+            read_alerts(
+                load_settings(broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()}), follow=False
+            )
+        )
 
 
 @pytest.mark.parametrize("args", [["--last", "soon"], ["--format", "xml"], ["--cap-status", "Real"]])

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from models.errors import ConfigError
-from streams.outputs import seconds
 from streams.outputs.follow import Teller, Wanted
 from streams.outputs.human import show
+from streams.outputs.span import seconds
 from tests.outputs.invented import HOSTILE, alerts, invent, later
 
 
@@ -74,8 +74,15 @@ def test_memory_is_bounded():
 
 def test_a_person_reads_what_is_needed_where_why_and_how_sure():
     text = shown(invent(url="https://example.org/1", probability=0.83))
-    for part in ("NEED", "Water", "0.61 ≥ 0.47", "83% likely right", "No water since Tuesday", "https://example.org/1",
-                 "“We have no drinking water” (en, 0.72)"):  # fmt: skip
+    for part in (
+        "NEED",
+        "Water",
+        "0.61 ≥ 0.47",
+        "83% likely right",
+        "No water since Tuesday",
+        "https://example.org/1",
+        "“We have no drinking water” (en, 0.72)",
+    ):
         assert part in text
 
 

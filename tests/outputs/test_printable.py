@@ -60,14 +60,30 @@ def test_safe_json_is_the_same_json(text):
     assert not any("\x7f" <= c <= "\x9f" or "\u202a" <= c <= "\u202e" for c in safe_json(encoded))
 
 
-@pytest.mark.parametrize("url", [None, "", "javascript:alert(1)", "data:text/html,x", "https://a b", 'https://x/"onclick=', "ftp://x/y",
-                                 "https://", " https://example.org", "https://x\n.org", "https://" + "a" * 3000])  # fmt: skip
+@pytest.mark.parametrize(
+    "url",
+    [
+        None,
+        "",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "https://a b",
+        'https://x/"onclick=',
+        "ftp://x/y",
+        "https://",
+        " https://example.org",
+        "https://x\n.org",
+        "https://" + "a" * 3000,
+        "https://bank.example:443@evil.example/",
+    ],
+)
 def test_only_plain_web_addresses_become_links(url):
     assert web_link(url) is None
 
 
 def test_a_web_address_stays():
     assert web_link("https://example.org/p?a=1&b=ü#x") == "https://example.org/p?a=1&b=ü#x"
+    assert web_link("https://m.example/@ayse/11") == "https://m.example/@ayse/11"
 
 
 def test_shortening_says_that_it_cut():

@@ -18,11 +18,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.Fo
 
 
 def _resolved(schema: dict) -> dict:
-    return (
-        schema
-        if "$defs" not in schema or "$ref" not in schema
-        else schema["$defs"][schema["$ref"].split("/")[-1]]
-    )
+    return schema if "$defs" not in schema or "$ref" not in schema else schema["$defs"][schema["$ref"].split("/")[-1]]
 
 
 def test_the_schema_is_valid_json_schema():

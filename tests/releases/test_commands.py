@@ -1,24 +1,33 @@
 """`crisis encoder`, as an operator uses it."""
 
 import json
+import shutil
 import time
 
 import msgspec
 import pytest
 from click.testing import CliRunner
 from kafka import KafkaProducer
+from rich.console import Console
 
+from models.encoders.bundle import CLUSTERS, add_file, read_bundle
+from models.encoders.cluster_thresholds import TunedClusters
+from models.encoders.registry import OWN, Registry, encoder_of
 from models.queries import Query
 from models.records import Deletion, Frame, Origin, Post
-from models.registry import Registry
-from streams.commands.encoder import encoder, seconds
+from streams.broker.queries import publish_queries
+from streams.broker.topics import make_topics
+from streams.commands import encoder as encoder_commands
+from streams.commands.encoder import encoder
 from streams.config import load_settings
-from streams.control import publish_queries
-from streams.diffing import at_the_end, diff_versions, posts_of_file
-from streams.frames import encode_frame
-from streams.kafka import make_topics
-from streams.releases import OWN, read_release
-from streams.versions import load_version, make_ready
+from streams.pipeline import stages
+from streams.pipeline.frames import encode_frame
+from streams.releases.compared_posts import posts_of_file
+from streams.releases.diff import at_the_end, diff_versions
+from streams.releases.release import Release
+from streams.releases.topic import read_release
+from streams.releases.versions import load_version, make_ready
+from streams.view.status import WorkerStatus
 from tests.releases.tiny import in_ek, rotated_bundle, shuffled_bundle, tiny_bundle, words_of
 
 NEED = "we have no drinking water, please send water"
@@ -41,8 +50,9 @@ def registry(tmp_path, monkeypatch) -> dict[str, str]:
 def settings(registry, tmp_path):
     return load_settings(
         encoder={"ref": str(tmp_path / "v1"), "registry": str(tmp_path / "registry")},
-        topics={"prefix": f"{tmp_path.name}.", "partitions": 2}, redis={"url": "redis://127.0.0.1:1/0"},
-    )  # fmt: skip
+        topics={"prefix": f"{tmp_path.name}.", "partitions": 2},
+        redis={"url": "redis://127.0.0.1:1/0"},
+    )
 
 
 def post(number: int, text: str, lang: str = "en") -> Post:
@@ -63,8 +73,11 @@ def test_a_diff_is_the_brute_force_difference_of_two_sets_of_alerts(settings, re
         return {(m.post_id, m.query_id) for m in matches if m.level == "alert"}
 
     assert {(c.post_id, c.query_id) for c in found.gained} == alerts(b) - alerts(a)
-    assert {(c.post_id, c.query_id) for c in found.lost} == alerts(a) - alerts(b) == {
-        ("p0", "need.tkwater"), ("p2", "need.tkwater")}  # fmt: skip
+    assert (
+        {(c.post_id, c.query_id) for c in found.lost}
+        == alerts(a) - alerts(b)
+        == {("p0", "need.tkwater"), ("p2", "need.tkwater")}
+    )
     assert (found.total.posts, found.total.alerts_a, found.total.kept, found.total.lost) == (4, 2, 0, 2)
     assert found.by_language["ek"].lost == 2
     assert found.lost[0].text in TEXTS
@@ -79,14 +92,21 @@ def test_a_version_against_its_equal_changes_nothing(settings, registry):
 
 
 def test_the_last_text_of_an_edited_post_counts_and_a_deleted_one_not():
-    frames = [Frame(Origin(0, 0), [post(1, "one"), post(2, "two")]), Frame(Origin(0, 1), [post(1, "other")]),
-              Frame(Origin(0, 2), [], deletions=[Deletion("p2", 3.0)])]  # fmt: skip
+    frames = [
+        Frame(Origin(0, 0), [post(1, "one"), post(2, "two")]),
+        Frame(Origin(0, 1), [post(1, "other")]),
+        Frame(Origin(0, 2), [], deletions=[Deletion("p2", 3.0)]),
+    ]
     assert [p.text for p in at_the_end(frames)] == ["other"]
 
 
 async def test_a_file_is_read_as_the_pipeline_would(tmp_path):
-    lines = [{"id": "a", "text": "we need water at the school"}, {"id": "b", "text": "we need water at the school"},
-             {"id": "c", "text": "all is well here today"}, {"id": "c", "kind": "delete"}]  # fmt: skip
+    lines = [
+        {"id": "a", "text": "we need water at the school", "author": "ann"},
+        {"id": "b", "text": "we need water at the school", "author": "ann"},
+        {"id": "c", "text": "all is well here today"},
+        {"id": "c", "kind": "delete"},
+    ]
     path = tmp_path / "posts.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)) + "\nnot json\n")
     assert [p.id for p in await posts_of_file(path)] == ["a"]
@@ -115,16 +135,49 @@ def test_info_verifies_and_shows_the_manifest(settings, registry):
 
 
 def test_info_shows_what_was_forced_and_why(settings, tmp_path):
-    gates = {"compared": 3, "against": None, "regressions": ["en: matching 0.9 → 0.1, allowed 0.87"], "at": "2026-01-01"}
-    tiny_bundle(tmp_path / "forced", seed=4, evaluation={"gates": gates, "forced": "a drill"}, data_hashes={"pairs": "ab" * 32})
+    gates = {
+        "compared": 3,
+        "against": None,
+        "regressions": ["en: matching 0.9 → 0.1, allowed 0.87"],
+        "at": "2026-01-01",
+    }
+    tiny_bundle(
+        tmp_path / "forced", seed=4, evaluation={"gates": gates, "forced": "a drill"}, data_hashes={"pairs": "ab" * 32}
+    )
     shown = " ".join(run(settings, "info", Registry(tmp_path / "registry").publish(tmp_path / "forced")).stdout.split())
     for told in ("a drill", "en: matching 0.9", "3 figures against nothing, 1 worse", "abababababababab"):
         assert told in shown
 
 
-@pytest.mark.parametrize(("span", "expected"), [("90s", 90), ("15m", 900), ("6h", 21_600), ("1.5d", 129_600)])
-def test_spans_are_read_with_their_unit(span, expected):
-    assert seconds(span) == expected
+def test_two_versions_that_differ_only_in_what_was_measured_are_told_apart(settings, registry, tmp_path, monkeypatch):
+    """Same vectors, other thresholds: alerts, metrics and the list name the release, not the encoder alone."""
+    again = tmp_path / "again"
+    shutil.copytree(tmp_path / "v1", again)
+    tuned = TunedClusters(read_bundle(again).id, 0.5, 0.4, 0.6)
+    add_file(again, CLUSTERS, msgspec.json.encode(tuned))
+    other = Registry(tmp_path / "registry").publish(again)
+    assert other != registry["v1"] and encoder_of(other) == encoder_of(registry["v1"])
+
+    made = []
+    for name in (registry["v1"], other):
+        ready = make_ready(settings, load_version(settings, name), [QUERY])
+        frame = Frame(Origin(0, 1), [Post("a", NEED, 1.0, 1.0)])
+        made += stages.alerts(stages.match(stages.embed(frame, ready.encoder), ready.matcher), ready)
+    assert [a.registry_version for a in made] == [registry["v1"], other]
+    assert len({a.encoder_version for a in made}) == 1 and len({a.alert_id for a in made}) == 1
+
+    now = time.time()
+    workers = {n: WorkerStatus(now, encoder_version=encoder_of(other), registry_version=other) for n in ("a", "b")}
+
+    async def live(*_):
+        return {}, workers
+
+    monkeypatch.setattr(encoder_commands, "read_release", lambda settings: Release(current=other))
+    monkeypatch.setattr(encoder_commands, "_live", live)
+    monkeypatch.setattr(encoder_commands, "out", Console(width=200))
+    lines = [line.split("│") for line in run(settings, "list").output.splitlines() if "│" in line]
+    rows = {cells[1].strip(): cells for cells in lines}
+    assert (rows[other][3].strip(), rows[registry["v1"]][3].strip()) == ("2", "")
 
 
 def test_a_release_from_stage_to_rollback(settings, registry, broker, tmp_path):
@@ -173,4 +226,4 @@ def test_diff_reads_the_last_hours_of_the_stream(settings, registry, broker):
         done = run(settings, "diff", registry["v1"], registry["bad"], "--last", last, "--json")
         assert sorted(c["post_id"] for c in json.loads(done.stdout)["lost"]) == lost, done.output
     empty = run(settings, "diff", registry["v1"], registry["bad"], "--last", "0s")
-    assert "no posts on the stream in the last 0s" in empty.output
+    assert "no posts on the stream in the last 0 s" in empty.output

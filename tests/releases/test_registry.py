@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from models.bundle import CALIBRATION, CARD, MANIFEST, add_file, read_bundle
-from models.encoder import load_encoder
+from models.encoders.bundle import CALIBRATION, CARD, MANIFEST, add_file, read_bundle
+from models.encoders.load import load_encoder
+from models.encoders.registry import Registry, encoder_of, version_of
 from models.errors import BundleError, ConfigError, EncoderError, ServiceError
-from models.registry import Registry, encoder_of, version_of
 from tests.releases.tiny import tiny_bundle
 
 
@@ -22,8 +22,12 @@ def s3():
     server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
     host, port = server.get_host_and_port()
-    options = {"endpoint_url": f"http://{host}:{port}", "key": "test", "secret": "test",
-               "client_kwargs": {"region_name": "eu-west-1"}}  # fmt: skip
+    options = {
+        "endpoint_url": f"http://{host}:{port}",
+        "key": "test",
+        "secret": "test",
+        "client_kwargs": {"region_name": "eu-west-1"},
+    }
     fsspec.S3FileSystem(skip_instance_cache=True, **options).mkdir("encoders")
     yield options
     server.stop()
@@ -45,7 +49,7 @@ def test_a_published_version_is_listed_and_fetched_as_it_was(registry, tmp_path)
     assert version == encoder_id
     (entry,) = registry.list()
     assert (entry.version, entry.manifest.licence, entry.problem) == (version, "CC0-1.0", "")
-    fetched = registry.fetch(version, tmp_path / "cache")
+    fetched = registry.fetch(version, tmp_path / "cache").path
     assert fetched == tmp_path / "cache" / version
     assert read_bundle(fetched).manifest == read_bundle(tmp_path / "one").manifest
     assert load_encoder(fetched).version == encoder_id
@@ -59,8 +63,8 @@ def test_new_thresholds_for_the_same_encoder_are_a_new_version_of_it(registry, t
     calibrated = registry.publish(tmp_path / "one")
     assert calibrated != plain
     assert encoder_of(calibrated) == encoder_of(plain) == encoder_id
-    assert not (registry.fetch(plain, tmp_path / "cache") / CALIBRATION).exists()
-    assert (registry.fetch(calibrated, tmp_path / "cache") / CALIBRATION).exists()
+    assert not (registry.fetch(plain, tmp_path / "cache").path / CALIBRATION).exists()
+    assert (registry.fetch(calibrated, tmp_path / "cache").path / CALIBRATION).exists()
     assert registry.resolve(calibrated[:20]) == calibrated
     assert registry.resolve(plain) == plain
 
@@ -73,7 +77,7 @@ def test_publishing_again_changes_nothing_and_mends_what_was_damaged(registry, t
     with pytest.raises(BundleError, match="changed"):
         registry.fetch(version, tmp_path / "cache")
     registry.publish(tmp_path / "one")
-    assert registry.fetch(version, tmp_path / "cache").exists()
+    assert registry.fetch(version, tmp_path / "cache").path.exists()
 
 
 def test_an_upload_that_ended_half_way_is_no_version(registry, tmp_path, monkeypatch):
@@ -151,9 +155,9 @@ def test_a_name_that_is_no_version_is_refused(tmp_path, version):
 def test_a_tampered_cache_is_fetched_again(registry, tmp_path):
     tiny_bundle(tmp_path / "one")
     version = registry.publish(tmp_path / "one")
-    cached = registry.fetch(version, tmp_path / "cache")
+    cached = registry.fetch(version, tmp_path / "cache").path
     (cached / "model.safetensors").write_bytes(b"no")
-    assert read_bundle(registry.fetch(version, tmp_path / "cache")).id == version
+    assert registry.fetch(version, tmp_path / "cache").id == version
     assert not [p for p in (tmp_path / "cache").iterdir() if p.name.startswith(".")]
 
 
@@ -199,7 +203,9 @@ def test_two_publishers_at_once_and_a_reader_never_see_a_broken_version(registry
 
 
 def test_publishers_of_one_encoder_with_other_cards_and_thresholds_do_not_mix(registry, tmp_path):
-    """The encoder's id is the same; what was added differs, so each is a version of its own, whole whenever it is seen."""
+    """The encoder's id is the same; what was added differs, so each is a version of its own, whole
+    whenever it is seen.
+    """
     versions = {}
     for n in range(4):
         tiny_bundle(tmp_path / f"v{n}")
@@ -214,7 +220,7 @@ def test_publishers_of_one_encoder_with_other_cards_and_thresholds_do_not_mix(re
     for writer in writers:
         writer.join()
     for version, path in versions.items():
-        fetched = registry.fetch(version, tmp_path / "cache")
+        fetched = registry.fetch(version, tmp_path / "cache").path
         assert (fetched / CARD).read_bytes() == (path / CARD).read_bytes()
         assert (fetched / CALIBRATION).read_bytes() == (path / CALIBRATION).read_bytes()
 
@@ -254,15 +260,20 @@ def test_two_processes_publish_the_same_version_to_s3_at_once(s3, tmp_path):
     for writer in writers:
         writer.join(60)
     assert [w.exitcode for w in writers] == [0, 0]
-    assert read_bundle(Registry(url, **s3).fetch(version, tmp_path / "cache")).id == version
+    assert Registry(url, **s3).fetch(version, tmp_path / "cache").id == version
 
 
 def test_an_unknown_protocol_and_an_absent_server_say_so(tmp_path):
     with pytest.raises(ConfigError, match="registry gopher://x"):
         Registry("gopher://x")
     pytest.importorskip("s3fs")
-    away = Registry("s3://encoders/x", endpoint_url="http://127.0.0.1:9", key="k", secret="s",
-                    config_kwargs={"retries": {"max_attempts": 0}, "connect_timeout": 1})  # fmt: skip
+    away = Registry(
+        "s3://encoders/x",
+        endpoint_url="http://127.0.0.1:9",
+        key="k",
+        secret="s",
+        config_kwargs={"retries": {"max_attempts": 0}, "connect_timeout": 1},
+    )
     with pytest.raises(ServiceError, match="s3://encoders/x: cannot list"):
         away.list()
 

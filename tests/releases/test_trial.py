@@ -7,17 +7,19 @@ import time
 
 import pytest
 
+from models.encoders.registry import Registry
 from models.queries import Query
 from models.records import Frame, Origin, Post
-from models.registry import Registry
-from streams import stages
+from streams.broker.topics import make_topics
 from streams.config import load_settings
-from streams.kafka import make_topics
-from streams.releases import Release, change_release, follow_release
-from streams.state import LiveView, connect
-from streams.takeover import Takeover
-from streams.trial import Trial, embed_canary, timed
-from streams.versions import load_version
+from streams.pipeline import stages
+from streams.releases.release import Release
+from streams.releases.takeover import Takeover
+from streams.releases.topic import change_release, follow_release
+from streams.releases.trial import Trial, embed_canary, timed
+from streams.releases.versions import load_version
+from streams.view.connect import connect
+from streams.view.live import LiveView
 from tests.releases.tiny import in_ek, rotated_bundle, shuffled_bundle, tiny_bundle, words_of
 
 NEED = "we have no drinking water, please send water"
@@ -49,9 +51,11 @@ def shop(tmp_path, monkeypatch, broker, redis_url):
     shuffled_bundle(tmp_path / "bad", tmp_path / "v1")
     registry = Registry(tmp_path / "registry")
     settings = load_settings(
-        encoder={"registry": registry.url}, broker={"bootstrap": broker}, redis={"url": redis_url},
+        encoder={"registry": registry.url},
+        broker={"bootstrap": broker},
+        redis={"url": redis_url},
         topics={"prefix": f"{tmp_path.name}.", "partitions": 2},
-    )  # fmt: skip
+    )
     make_topics(settings)
     return settings, {name: registry.publish(tmp_path / name) for name in ("v1", "v2", "bad")}
 
@@ -119,7 +123,9 @@ async def test_a_canary_with_one_thing_wrong_is_rolled_back_by_itself_and_says_w
 
 
 async def test_frames_the_current_version_began_are_not_held_for_the_canary(shop):
-    """On a busy machine many frames of the canary's partitions were embedded before it came: they flattered a bad one."""
+    """On a busy machine many frames of the canary's partitions were embedded before it came: they
+    flattered a bad one.
+    """
     settings, names = shop
     async with on_trial(settings, names["v1"], names["bad"], "") as (trial, _):
         serving = trial.takeover.serving

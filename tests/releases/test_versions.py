@@ -11,27 +11,40 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from models.bundle import read_bundle, write_bundle
 from models.clustering import ClusterConfig, Clusterer
-from models.encoder import load_encoder
+from models.encoders.bundle import read_bundle, write_bundle
+from models.encoders.load import load_encoder
+from models.encoders.probes import PROBES, check_probes, probe_vectors
+from models.encoders.registry import OWN, Registry
 from models.errors import ConfigError, EncoderError, ServiceError, VersionMismatch
-from models.probes import PROBES, check_probes, probe_vectors
 from models.queries import Query
 from models.records import Frame, MatchedFrame, Origin, Post
-from models.registry import Registry
 from models.search import SearchIndex
-from streams import metrics, stages
+from streams import metrics
 from streams.config import load_settings
-from streams.releases import OWN, Release
-from streams.takeover import Takeover
-from streams.trial import alert_pairs, embed_canary, in_share, score_unseen
-from streams.versions import Serving, load_version, make_ready, restate
+from streams.pipeline import stages
+from streams.releases.release import Release
+from streams.releases.serving import Serving, restate
+from streams.releases.takeover import Takeover
+from streams.releases.trial import alert_pairs, embed_canary, in_share, score_unseen
+from streams.releases.versions import load_version, make_ready
 from tests.releases.tiny import rotated_bundle, tiny_bundle, words_of
 
-TEXTS = ["We have had no drinking water for two days, please send water", "we are trapped on the roof",
-         "lovely weather for football today", "please send doctors, people are hurt"]  # fmt: skip
+TEXTS = [
+    "We have had no drinking water for two days, please send water",
+    "we are trapped on the roof",
+    "lovely weather for football today",
+    "please send doctors, people are hurt",
+]
 QUERIES = [
-    Query(id=f"need.{category}", kind="need", category=category, label=category, sentences={"en": list(said)}, threshold=0.3)
+    Query(
+        id=f"need.{category}",
+        kind="need",
+        category=category,
+        label=category,
+        sentences={"en": list(said)},
+        threshold=0.3,
+    )
     for category, said in {
         "water": ("we have no drinking water, send water please", "no water for days"),
         "rescue": ("we are trapped on the roof, help", "people trapped on a roof"),

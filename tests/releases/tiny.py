@@ -10,7 +10,7 @@ import numpy as np
 from safetensors.numpy import load_file, save
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from models.bundle import ADDED, Manifest, contents, read_bundle, write_bundle
+from models.encoders.bundle import ADDED, Manifest, contents, read_bundle, write_bundle
 from models.queries import background_texts, load_queries
 from models.text import Cleaning
 
@@ -33,7 +33,9 @@ def tiny_bundle(path: Path, seed: int = 0, words: list[str] | None = None, dim: 
     pieces = ["<unk>", *(words if words is not None else ["water", "need", "roof", "we", "help", "food"])]
     tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(pieces)}, unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Lowercase()
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Whitespace(), pre_tokenizers.Punctuation("removed")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Whitespace(), pre_tokenizers.Punctuation("removed")]
+    )
     table = np.random.default_rng(seed).normal(size=(len(pieces), dim)).astype(np.float32)
     table[1:] *= np.minimum(1.0, np.array([len(w) for w in pieces[1:]]) / 6)[:, None]  # short words say little
     table[0] *= 0.05
@@ -71,13 +73,29 @@ def shuffled_rows(path: Path, of: Path, seed: int = 3) -> str:
 
 def _rewrite(path: Path, of: Path, table: np.ndarray, empty: np.ndarray) -> str:
     read = read_bundle(of)
-    return _write(path, table, empty, (of / "tokenizer.json").read_text(), parent=read.id,
-                  max_length=read.manifest.max_length, cleaning=read.manifest.cleaning)  # fmt: skip
+    return _write(
+        path,
+        table,
+        empty,
+        (of / "tokenizer.json").read_text(),
+        parent=read.id,
+        max_length=read.manifest.max_length,
+        cleaning=read.manifest.cleaning,
+    )
 
 
 def _write(path: Path, table: np.ndarray, empty: np.ndarray, tokenizer: str, **manifest) -> str:
     scales = (np.maximum(np.abs(table).max(1), 1e-9) / 127).astype(np.float32)
     weights = {"rows": np.rint(table / scales[:, None]).astype(np.int8), "scales": scales, "empty": empty}
-    fields = {"backend": "static", "dim": table.shape[1], "max_length": 64, "cleaning": Cleaning(), "pooling": "sum",
-              "licence": "CC0", **manifest}  # fmt: skip
-    return write_bundle(path, Manifest(**fields), {"model.safetensors": save(weights), "tokenizer.json": tokenizer.encode()}).id
+    fields = {
+        "backend": "static",
+        "dim": table.shape[1],
+        "max_length": 64,
+        "cleaning": Cleaning(),
+        "pooling": "sum",
+        "licence": "CC0",
+        **manifest,
+    }
+    return write_bundle(
+        path, Manifest(**fields), {"model.safetensors": save(weights), "tokenizer.json": tokenizer.encode()}
+    ).id

@@ -23,12 +23,16 @@ from tests.services.needs import Missing
 
 POM = Path(__file__).with_name("kafka-pom.xml")
 STARTED = "Kafka Server started"
-FETCH_S, START_S = 600.0, 60.0
+FETCH_S, START_S = 600.0, 180.0  # on a busy machine a JVM takes its time
 JVM = [
-    "-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",  # quick to start rather than quick
-    "-Dorg.slf4j.simpleLogger.logFile=System.out", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Xms64m",
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",  # quick to start rather than quick
+    "-Dorg.slf4j.simpleLogger.logFile=System.out",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
-]  # fmt: skip
+]
 # Beside Kafka's defaults: one node, no waiting, and limits that let a test see expiry and compaction happen.
 PROPERTIES = """
 process.roles=broker,controller
@@ -71,8 +75,16 @@ def _fetch(folder: Path) -> None:
     if not shutil.which("mvn"):
         raise Missing("Maven, to fetch Apache Kafka once: apt-get install maven")
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        args = ["mvn", "-q", "-B", "-f", POM, "dependency:copy-dependencies", "-DincludeScope=runtime",
-                f"-DoutputDirectory={scratch}/jars"]  # fmt: skip
+        args = [
+            "mvn",
+            "-q",
+            "-B",
+            "-f",
+            POM,
+            "dependency:copy-dependencies",
+            "-DincludeScope=runtime",
+            f"-DoutputDirectory={scratch}/jars",
+        ]
         done = subprocess.run(args, capture_output=True, text=True, timeout=FETCH_S)
         if done.returncode:
             raise Missing(f"Apache Kafka's jars; Maven could not fetch them:\n{done.stdout[-2000:]}")
@@ -88,30 +100,52 @@ def free_ports(n: int) -> list[int]:
         return [s.getsockname()[1] for s in sockets]
 
 
+class Node:
+    """A broker of our own that can be stopped and started again, on its port and with its records."""
+
+    def __init__(self, folder: Path) -> None:
+        self._java = ["java", *JVM, "-cp", f"{jars()}/*"]
+        self.folder = folder
+        port, self._controller = free_ports(2)
+        self.bootstrap = f"127.0.0.1:{port}"
+        self._config = folder / "server.properties"
+        self._config.write_text(PROPERTIES.format(port=port, controller=self._controller, folder=folder))
+        self.child: Child | None = None
+
+    def format(self) -> None:
+        """Begin with nothing."""
+        shutil.rmtree(self.folder / "logs", ignore_errors=True)
+        args = ["kafka.tools.StorageTool", "format", "-t", "crisisStreamsTests0000", "-c", self._config]
+        done = subprocess.run([*self._java, *args], capture_output=True, text=True, timeout=START_S)
+        if done.returncode:
+            raise RuntimeError(f"kafka.tools.StorageTool: {done.stdout}\n{done.stderr}")
+
+    def start(self) -> None:
+        """Return when it is ready."""
+        self.child = Child([*self._java, "kafka.Kafka", self._config], self.folder / "kafka.log")
+        _await_started(self.child)
+
+    def stop(self) -> None:
+        """End it in order."""
+        if self.child is not None:
+            self.child.stop()
+            self.child = None
+
+
 @contextlib.contextmanager
 def running_kafka() -> Iterator[str]:
     """The address of a broker that is ready. Raises Missing."""
     if given := os.environ.get("CRISIS_TEST_BROKER"):
         yield given
         return
-    java = ["java", *JVM, "-cp", f"{jars()}/*"]
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crisis-kafka-", ignore_cleanup_errors=True)))
-        port, controller = free_ports(2)
-        config = folder / "server.properties"
-        config.write_text(PROPERTIES.format(port=port, controller=controller, folder=folder))
-        _format(java, config)
-        child = Child([*java, "kafka.Kafka", config], folder / "kafka.log")
-        stack.callback(child.stop)
-        _await_started(child)
-        yield f"127.0.0.1:{port}"
-
-
-def _format(java: list[str], config: Path) -> None:
-    args = [*java, "kafka.tools.StorageTool", "format", "-t", "crisisStreamsTests0000", "-c", config]
-    done = subprocess.run(args, capture_output=True, text=True, timeout=START_S)
-    if done.returncode:
-        raise RuntimeError(f"kafka.tools.StorageTool: {done.stdout}\n{done.stderr}")
+    with tempfile.TemporaryDirectory(prefix="crisis-kafka-", ignore_cleanup_errors=True) as folder:
+        node = Node(Path(folder))
+        try:
+            node.format()
+            node.start()
+            yield node.bootstrap
+        finally:
+            node.stop()
 
 
 def _await_started(child: Child) -> None:

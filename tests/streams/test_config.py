@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from models.errors import ConfigError
-from streams.config import TOPICS, Settings, load_settings
-from streams.state import connect
+from streams.config import TOPICS, Settings, load_settings, redacted
+from streams.view.connect import connect
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "crisis.toml"
 
@@ -89,7 +89,9 @@ def test_an_address_that_is_none_of_redis_is_refused_in_one_sentence_with_an_exa
     assert "\n" not in str(told.value)
 
 
-@pytest.mark.parametrize("url", ["redis://h", "rediss://user:word@h:1/7", "redis://[::1]:6379/0", "unix:///run/redis.sock?db=3"])
+@pytest.mark.parametrize(
+    "url", ["redis://h", "rediss://user:word@h:1/7", "redis://[::1]:6379/0", "unix:///run/redis.sock?db=3"]
+)
 def test_an_address_that_the_redis_client_reads_is_taken(url):
     settings = load_settings(redis={"url": url})
     assert settings.redis.url == url
@@ -102,8 +104,10 @@ def test_a_password_in_an_address_is_not_told():
     assert "hunter2" not in str(told.value)
 
 
-@pytest.mark.parametrize("servers", ["kafka", "kafka:", ":9092", "kafka:port", "kafka:0", "kafka:70000", "a:1,,b:2", "a:1,b", "",
-                                     "kafka://kafka:9092"])  # fmt: skip
+@pytest.mark.parametrize(
+    "servers",
+    ["kafka", "kafka:", ":9092", "kafka:port", "kafka:0", "kafka:70000", "a:1,,b:2", "a:1,b", "", "kafka://kafka:9092"],
+)
 def test_a_broker_without_host_or_port_is_refused_in_one_sentence_with_an_example(servers):
     with pytest.raises(ConfigError, match=r"broker\.bootstrap: '.*' is not host:port; write for example kafka-1:9092"):
         load_settings(broker={"bootstrap": servers})
@@ -131,3 +135,18 @@ def test_a_variable_of_no_section_is_refused_by_its_name(monkeypatch):
     monkeypatch.setenv("CRISIS_REDDIS__URL", "redis://elsewhere")
     with pytest.raises(ConfigError, match="no such section: CRISIS_REDDIS__URL; sections: broker"):
         load_settings()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "redis://:hunter2@127.0.0.1:1/0: refused",
+        "registry http://bob:hunter2@files.example/a cannot be read",
+        "rediss://user:hunter2@a@b.example:1/0",
+        "s3://bucket/x?secret=hunter2&part=1",
+    ],
+)
+def test_no_secret_of_an_address_is_shown_and_the_rest_stays(told):
+    shown = redacted(told)
+    assert "hunter2" not in shown and "bob" not in shown and shown.split("://")[0] == told.split("://")[0]
+    assert redacted("no broker at kafka:9092 (mail a@b.example)") == "no broker at kafka:9092 (mail a@b.example)"

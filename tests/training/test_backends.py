@@ -13,7 +13,12 @@ from training.evaluate.backends import timed, useful_flops
 
 def test_useful_flops_are_what_torch_counts():
     shape = BertConfig(
-        vocab_size=50, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=80, attn_implementation="eager"
+        vocab_size=50,
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=80,
+        attn_implementation="eager",
     )
     model = BertModel(shape, add_pooling_layer=False).eval()
     with FlopCounterMode(display=False) as counter, torch.inference_mode():
@@ -54,7 +59,10 @@ def test_packed_beats_what_pads_on_a_gpu():
         pytest.skip("no CUDA device")
     rows = gpu.main(gpu.PRESETS["xlmr-base"])["variants"]
     shares = {name.partition(",")[0]: row["share_of_ceiling"] for name, row in rows.items()}
-    assert shares["packed"] > shares["padded torch"] and rows["packed, ids on the host to vectors on the host"]["share_of_ceiling"] >= 0.30
+    assert (
+        shares["packed"] > shares["padded torch"]
+        and rows["packed, ids on the host to vectors on the host"]["share_of_ceiling"] >= 0.30
+    )
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")

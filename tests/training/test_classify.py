@@ -12,8 +12,8 @@ from safetensors.numpy import save
 from tokenizers import Tokenizer
 from transformers import AutoModel
 
-from models.bundle import Manifest, write_bundle
-from models.encoder import load_encoder
+from models.encoders.bundle import Manifest, write_bundle
+from models.encoders.load import load_encoder
 from models.text import Cleaning
 from training import classify, loop, mlm
 from training.classify import macro_f1, read_dataset
@@ -112,7 +112,9 @@ def test_a_sample_of_the_rows_is_always_the_same(tmp_path):
     path = tmp_path / "posts.tsv"
     path.write_text("text\tlabel\n" + "".join(f"post {i}\t{'ab'[i % 2]}\n" for i in range(200)))
     first, again = (read_dataset(smoke(tmp_path, f"file={path}", "most=60")) for _ in range(2))
-    assert len(first.texts) == 60 and first.texts == again.texts and set(first.texts) < {f"post {i}" for i in range(200)}
+    assert (
+        len(first.texts) == 60 and first.texts == again.texts and set(first.texts) < {f"post {i}" for i in range(200)}
+    )
 
 
 def test_a_transformer_is_trained_whole_with_mean_pooling(tmp_path):
@@ -123,25 +125,40 @@ def test_a_transformer_is_trained_whole_with_mean_pooling(tmp_path):
     model.base_model.save_pretrained(base)
     tokenizer.save_pretrained(base)
     path = tmp_path / "posts.tsv"
-    rows = [("flood" if i % 2 else "music", f"{'river rising fast' if i % 2 else 'album out tonight'} {i}") for i in range(60)]
+    rows = [
+        ("flood" if i % 2 else "music", f"{'river rising fast' if i % 2 else 'album out tonight'} {i}")
+        for i in range(60)
+    ]
     path.write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for label, text in rows))
     config = smoke(tmp_path, f"base={base}", f"file={path}", "repeats=1", "lr=0.01", "epochs=4")
     out = classify.main(config)
     metrics = json.loads((out / "run.json").read_text())["metrics"]
     assert metrics["macro_f1"] > 0.9 and metrics["half_width_95"] is None
     reloaded = AutoModel.from_pretrained(out / "repeat-1" / "best")
-    assert not torch.equal(reloaded.embeddings.word_embeddings.weight, model.base_model.embeddings.word_embeddings.weight)
+    assert not torch.equal(
+        reloaded.embeddings.word_embeddings.weight, model.base_model.embeddings.word_embeddings.weight
+    )
 
 
 def test_the_paper_preset_is_the_papers():
     paper = classify.PRESETS["paper"]
-    assert (paper.epochs, paper.batch, paper.lr, paper.patience, paper.threshold, paper.repeats) == (30, 32, 1e-5, 5, 1e-4, 5)
+    assert (paper.epochs, paper.batch, paper.lr, paper.patience, paper.threshold, paper.repeats) == (
+        30,
+        32,
+        1e-5,
+        5,
+        1e-4,
+        5,
+    )
     assert paper.split_seed == 42
 
 
 def test_a_file_that_leaves_a_row_without_its_split_is_refused(tmp_path):
     path = tmp_path / "posts.jsonl"
-    rows = [{"text": f"post {i}", "label": "need" if i % 2 else "none", "split": "train" if i < 30 else "test"} for i in range(40)]
+    rows = [
+        {"text": f"post {i}", "label": "need" if i % 2 else "none", "split": "train" if i < 30 else "test"}
+        for i in range(40)
+    ]
     del rows[12]["split"]
     path.write_text("\n".join(map(json.dumps, rows)))
     with pytest.raises(DataError, match="1 rows without a split, the first is row 13"):

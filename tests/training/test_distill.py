@@ -8,20 +8,19 @@ import msgspec
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 
-from models.bundle import read_bundle
-from models.encoder import load_encoder
+from models.encoders.bundle import read_bundle
+from models.encoders.load import load_encoder
 from models.errors import ConfigError
-from training import distill, publish, tokenizer
-from training.corpus import Bags, pair_weights, without_accents
+from training import bundle as bundling
+from training import distill, tokenizer
+from training.corpus import Bags, capped, pair_weights, without_accents
 from training.data import DataError, Pairs, in_train_half, read_aligned, read_rows, training_pairs
 from training.jobs import read_config, run
-from training.students import capped
 
 WORDS = "water food doctor tent blanket road bridge flood fire house child mother school river night help".split()
 # What publish would measure, were there data: the shape only.
@@ -30,7 +29,7 @@ MEASURES = {
         "set": "x", "languages_all": 2, "mean_all": 1.0, "languages_paper": 2, "mean_paper": 1.0, "mean_best_15": 1.0,
         "lowest_paper": 1.0, "by_language": {"fr": 0.9},
     },
-    "relatedness": {"set": "x", "languages": 0, "mean": 0.5, "mean_overlap": 0.4, "below_overlap": [], "by_language": {}},
+    "relatedness": {"set": "x", "languages": 0, "mean": 0.5, "mean_overlap": 0.4, "below_overlap": [], "by_language": {}},  # noqa: E501
     "needs": {"set": "x", "originals": 0.3, "translations": 0.3, "chance": 0.1},
 }  # fmt: skip
 
@@ -83,35 +82,23 @@ def small_tokenizer(data):
 
 def small(small_tokenizer, data, **changes) -> distill.Config:
     base = msgspec.structs.replace(
-        distill.PRESETS["smoke"], sources=("tatoeba-train",), tokenizer=small_tokenizer, dim=32, batch=128,
-        contrast_batch=64, max_pairs=0, out=str(data / "run"),
-    )  # fmt: skip
+        distill.PRESETS["smoke"],
+        sources=("tatoeba-train",),
+        tokenizer=small_tokenizer,
+        dim=32,
+        batch=128,
+        contrast_batch=64,
+        max_pairs=0,
+        out=str(data / "run"),
+    )
     return msgspec.structs.replace(base, **changes)
-
-
-def test_the_hand_made_gradient_is_autograds():
-    generator = torch.Generator().manual_seed(0)
-    left, right = (F.normalize(torch.randn(24, 16, generator=generator), dim=-1) for _ in range(2))
-    same = torch.zeros(24, 24, dtype=torch.bool)
-    same[3, 5] = same[5, 3] = True
-    ours_left, ours_right = left.clone().requires_grad_(), right.clone().requires_grad_()
-    loss = distill.Contrast.apply(ours_left, ours_right, same, 0.1)
-    loss.backward()
-    theirs_left, theirs_right = left.clone().requires_grad_(), right.clone().requires_grad_()
-    scores = (theirs_left @ theirs_right.T / 0.1).masked_fill(same, -1e9)
-    own = torch.arange(24)
-    expected = (F.cross_entropy(scores, own) + F.cross_entropy(scores.T, own)) / 2
-    expected.backward()
-    assert loss.item() == pytest.approx(expected.item(), rel=0.01)
-    for ours, theirs in ((ours_left, theirs_left), (ours_right, theirs_right)):
-        assert F.cosine_similarity(ours.grad.flatten(), theirs.grad.flatten(), dim=0) > 0.999
 
 
 def test_the_smoke_preset_learns_its_translations_and_publishes_them(data, teacher, small_tokenizer, monkeypatch):
     run = distill.main(small(small_tokenizer, data))
-    monkeypatch.setattr(publish, "measure", lambda encoder: copy.deepcopy(MEASURES))
-    monkeypatch.setattr(publish, "show", lambda metrics: "")
-    bundle = publish.main(publish.Config(run=str(run), out=str(data / "bundle")))
+    monkeypatch.setattr(bundling, "measure", lambda encoder: copy.deepcopy(MEASURES))
+    monkeypatch.setattr(bundling, "show", lambda metrics: "")
+    bundle = bundling.main(bundling.Config(run=str(run), out=str(data / "bundle")))
     assert "| fr | 0.90 |" in (bundle / "README.md").read_text()
     assert found(load_encoder(bundle)) > 0.9
 
@@ -138,11 +125,11 @@ def test_letter_groups_weigh_what_they_did_on_average_while_they_were_left_out(d
 
 def test_a_run_goes_on_from_a_bundle_that_read_no_letter_groups(data, teacher, small_tokenizer, monkeypatch):
     run = distill.main(small(small_tokenizer, data, letters=0, dim=12))  # fewer axes than words: each is seen
-    monkeypatch.setattr(publish, "measure", lambda encoder: copy.deepcopy(MEASURES))
-    monkeypatch.setattr(publish, "show", lambda metrics: "")
-    bundle = publish.main(publish.Config(run=str(run), out=str(data / "bundle")))
+    monkeypatch.setattr(bundling, "measure", lambda encoder: copy.deepcopy(MEASURES))
+    monkeypatch.setattr(bundling, "show", lambda metrics: "")
+    bundle = bundling.main(bundling.Config(run=str(run), out=str(data / "bundle")))
     more = small(small_tokenizer, data, out=str(data / "more"), init=str(bundle), steps=1, lr=0.0, dim=12)
-    again = publish.main(publish.Config(run=str(distill.main(more)), out=str(data / "again"), even_out=0.0))
+    again = bundling.main(bundling.Config(run=str(distill.main(more)), out=str(data / "again"), even_out=0.0))
     assert found(load_encoder(again)) > 0.9
     manifest = read_bundle(again).manifest
     assert manifest.settings["letters"] == more.letters and manifest.training["went_on_from"]["config"]["letters"] == 0
@@ -196,7 +183,9 @@ def test_a_job_tells_its_presets_and_knobs_and_what_is_wrong_in_one_sentence(cap
         run(distill.main, distill.PRESETS, ["--help"])
     told = capsys.readouterr().out
     assert asked.value.code == 0 and "presets: smoke, laptop, paper" in told
-    assert "batch=4096  – pairs a step" in told and all(f"  {name}" in told for name in distill.Config.__struct_fields__)
+    assert "batch=4096  – pairs a step" in told and all(
+        f"  {name}" in told for name in distill.Config.__struct_fields__
+    )
     with pytest.raises(SystemExit) as nothing:
         run(distill.main, distill.PRESETS, [])
     assert nothing.value.code == 2
@@ -272,13 +261,26 @@ def test_a_transformer_student_learns_saves_and_loads_as_an_encoder(data, teache
     PreTrainedTokenizerFast(tokenizer_object=splitter, unk_token="[UNK]", pad_token="[PAD]").save_pretrained(data / "m")
     torch.manual_seed(0)
     BertModel(
-        BertConfig(vocab_size=len(vocabulary), hidden_size=48, num_hidden_layers=1, num_attention_heads=2,
-                   intermediate_size=64, hidden_dropout_prob=0.0)
-    ).save_pretrained(data / "m")  # fmt: skip
+        BertConfig(
+            vocab_size=len(vocabulary),
+            hidden_size=48,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=64,
+            hidden_dropout_prob=0.0,
+        )
+    ).save_pretrained(data / "m")
     config = distill.Config(
-        student=str(data / "m"), sources=("tatoeba-train",), dim=32, batch=64, steps=150, lr=3e-3, warmup=10,
-        contrast=0, out=str(data / "student"),
-    )  # fmt: skip
+        student=str(data / "m"),
+        sources=("tatoeba-train",),
+        dim=32,
+        batch=64,
+        steps=150,
+        lr=3e-3,
+        warmup=10,
+        contrast=0,
+        out=str(data / "student"),
+    )
     encoder = load_encoder(distill.main(config))
     english = [f"{a} {b}" for a, b in zip(WORDS, WORDS[1:], strict=False)]
     french = [" ".join(invented(w, "fr") for w in text.split()) for text in english]
@@ -293,22 +295,22 @@ def test_a_transformer_student_learns_saves_and_loads_as_an_encoder(data, teache
 def test_evening_out_the_axes_flattens_the_variance_by_its_share():
     rng = np.random.default_rng(0)
     sentences = rng.standard_normal((4000, 6)) * np.array([4, 2, 1, 1, 0.5, 0.25])
-    identity, narrowest = publish.even_out(np.eye(6, dtype=np.float32), sentences, 1.0)
+    identity, narrowest = bundling.even_out(np.eye(6, dtype=np.float32), sentences, 1.0)
     mapped = sentences @ identity
     covariance = mapped.T @ mapped / len(mapped)
     np.testing.assert_allclose(covariance, np.eye(6) * covariance[0, 0], atol=1e-3 * covariance[0, 0])
     assert abs(narrowest[5]) > 0.99
-    half = sentences @ publish.even_out(np.eye(6, dtype=np.float32), sentences, 0.5)[0]
+    half = sentences @ bundling.even_out(np.eye(6, dtype=np.float32), sentences, 0.5)[0]
     spread = np.linalg.eigvalsh(half.T @ half)
     before = np.linalg.eigvalsh(sentences.T @ sentences)
     assert spread[-1] / spread[0] == pytest.approx((before[-1] / before[0]) ** 0.5, rel=1e-3)
-    same, _ = publish.even_out(np.eye(6, dtype=np.float32), sentences, 0.0)
+    same, _ = bundling.even_out(np.eye(6, dtype=np.float32), sentences, 0.0)
     np.testing.assert_allclose(same, np.eye(6), atol=1e-5)
 
 
 def test_quantised_rows_keep_their_direction():
     table = np.random.default_rng(0).standard_normal((50, 64)).astype(np.float32)
-    stored = publish.quantise(table)
+    stored = bundling.quantise(table)
     back = stored["rows"] * stored["scales"][:, None]
     cosine = (back * table).sum(1) / np.linalg.norm(back, axis=1) / np.linalg.norm(table, axis=1)
     assert cosine.min() > 0.9995

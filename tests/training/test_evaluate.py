@@ -11,10 +11,10 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from models.encoder import load_encoder
+from models.encoders.load import load_encoder
+from models.encoders.whitening import fit_whitening
 from models.errors import ConfigError
 from models.text import Cleaning
-from models.whitening import fit_whitening
 from training.evaluate import __main__ as job
 from training.evaluate import matching, measures, plots, report
 from training.evaluate.config import MEASURES, PRESETS, ROLASER_TASKS
@@ -29,7 +29,7 @@ def quiet(one_thread, monkeypatch, tmp_path):
 
 
 def words(tmp_path, *more: str) -> job.Config:
-    return job.read_words(["bundled", "smoke", f"out={tmp_path / 'report'}", "speed_posts=200", *more])
+    return job.read_words(["flood", "smoke", f"out={tmp_path / 'report'}", "speed_posts=200", *more])
 
 
 def test_the_smoke_preset_writes_one_report_of_every_measure_without_any_data(tmp_path):
@@ -45,11 +45,26 @@ def test_the_smoke_preset_writes_one_report_of_every_measure_without_any_data(tm
     assert classes["d_avg"] > classes["between"]
     noise = found["noise"]["by_kind"]["leet"]["xsim++"]
     assert noise["runs"] == 2 and noise["half_width"] is not None
-    assert found["classification"]["bundled queries"]["macro_f1"] > 0.6 > found["classification"]["bundled queries"]["before"]
-    assert found["needs"]["by_label"]["need.water"]["originals"] > 5 * found["needs"]["by_label"]["need.water"]["chance"]
+    assert (
+        found["classification"]["bundled queries"]["macro_f1"]
+        > 0.6
+        > found["classification"]["bundled queries"]["before"]
+    )
+    assert (
+        found["needs"]["by_label"]["need.water"]["originals"] > 5 * found["needs"]["by_label"]["need.water"]["chance"]
+    )
     assert found["spread"]["effective_dim"] > 10 and sum(found["spread"]["translations"]) == found["spread"]["texts"]
     text = (out / "report.md").read_text("utf-8")
-    for heading in ("Sentence matching", "Relatedness", "D_avg", "Anisotropy", "Noise", "Classification", "Needs", "Speed"):
+    for heading in (
+        "Sentence matching",
+        "Relatedness",
+        "D_avg",
+        "Anisotropy",
+        "Noise",
+        "Classification",
+        "Needs",
+        "Speed",
+    ):
         assert heading in text
     assert "CT-XLMR-SE (published)" in text and "RoLASER (published)" in text and "nan" not in text
     drawn = sorted(file.name for file in out.glob("*.svg"))
@@ -97,10 +112,16 @@ def test_the_command_tells_its_presets_knobs_and_measures_and_what_is_wrong_in_o
     with pytest.raises(SystemExit) as asked:
         run(job.main, PRESETS, ["--help"], job.read_words)
     told = capsys.readouterr().out
-    assert asked.value.code == 0 and "python -m training.evaluate bundled smoke" in told and f"presets: {', '.join(PRESETS)}" in told
+    assert (
+        asked.value.code == 0
+        and "python -m training.evaluate bundled smoke" in told
+        and f"presets: {', '.join(PRESETS)}" in told
+    )
     assert f"measures={','.join(MEASURES)}  – " in told
     for name in job.Config.__struct_fields__:
-        assert any(line.startswith(f"  {name}=") and "  – " in line for line in told.splitlines()), f"{name} has no default or no note"
+        assert any(line.startswith(f"  {name}=") and "  – " in line for line in told.splitlines()), (
+            f"{name} has no default or no note"
+        )
     with pytest.raises(SystemExit) as nothing:
         run(job.main, PRESETS, [], job.read_words)
     assert nothing.value.code == 2
@@ -109,12 +130,14 @@ def test_the_command_tells_its_presets_knobs_and_measures_and_what_is_wrong_in_o
 
 
 def test_the_module_is_run_with_that_command():
-    done = subprocess.run([sys.executable, "-m", "training.evaluate", "--help"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-m", "training.evaluate", "--help"], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0 and "knobs (key=value):" in done.stdout and not done.stderr
 
 
 def test_an_encoder_can_be_measured_whitened(tmp_path):
-    encoder = load_encoder()
+    encoder = load_encoder("flood")
     sample = encoder.encode([post.text for post in bundled_posts()])
     path = tmp_path / "whitening.safetensors"
     path.write_bytes(fit_whitening(sample, 64).to_bytes())
@@ -127,7 +150,11 @@ def test_an_encoder_can_be_measured_whitened(tmp_path):
 
 def test_the_papers_settings_are_in_the_paper_preset():
     paper = PRESETS["paper"]
-    assert (paper.noise_seeds, paper.noise_sentences, paper.repeats) == (10, 0, 5)  # Nishimwe 2024, section 6; Lamsal 2023, 3.5.1
+    assert (paper.noise_seeds, paper.noise_sentences, paper.repeats) == (
+        10,
+        0,
+        5,
+    )  # Nishimwe 2024, section 6; Lamsal 2023, 3.5.1
     assert PRESETS["rolaser"].tasks == ROLASER_TASKS and PRESETS["rolaser"].measures == ()
 
 
@@ -171,15 +198,29 @@ def test_hard_negatives_of_missing_lines_are_not_candidates():
 
 @pytest.mark.parametrize(
     ("text", "script"),
-    [("Wir brauchen Wasser", "Latn"), ("нужна вода", "Cyrl"), ("نحتاج ماء", "Arab"), ("需要水", "Hani"), ("पानी", "Deva"), ("24 !", "Zyyy")],
+    [
+        ("Wir brauchen Wasser", "Latn"),
+        ("нужна вода", "Cyrl"),
+        ("نحتاج ماء", "Arab"),
+        ("需要水", "Hani"),
+        ("पानी", "Deva"),
+        ("24 !", "Zyyy"),
+    ],
 )
 def test_the_script_is_that_of_most_letters(text, script):
     assert matching.script_of([text]) == script
 
 
 def test_scripts_are_means_over_their_languages():
-    figures = {"a": {"script": "Latn", "matching": 0.5}, "b": {"script": "Latn", "matching": 1.0}, "c": {"script": "Arab", "matching": 0.1}}
-    assert matching.by_script(figures) == {"Arab": {"matching": 0.1, "languages": 1}, "Latn": {"matching": 0.75, "languages": 2}}
+    figures = {
+        "a": {"script": "Latn", "matching": 0.5},
+        "b": {"script": "Latn", "matching": 1.0},
+        "c": {"script": "Arab", "matching": 0.1},
+    }
+    assert matching.by_script(figures) == {
+        "Arab": {"matching": 0.1, "languages": 1},
+        "Latn": {"matching": 0.75, "languages": 2},
+    }
 
 
 def test_a_table_shows_what_is_missing_as_missing():

@@ -44,7 +44,9 @@ def test_a_relatedness_task_gives_spearman_of_the_encoders_cosines():
     cosines = (Letters().encode(FIRST) * Letters().encode(SECOND)).sum(1)
     ranks = [np.argsort(np.argsort(values)) for values in (cosines, gold)]
     expected = 1 - 6 * ((ranks[0] - ranks[1]) ** 2).sum() / (4 * (16 - 1))  # Spearman without ties
-    assert found == {"STSBenchmark": {"score": pytest.approx(100 * expected), "metric": "cosine_spearman", "split": "test"}}
+    assert found == {
+        "STSBenchmark": {"score": pytest.approx(100 * expected), "metric": "cosine_spearman", "split": "test"}
+    }
 
 
 def test_a_task_of_pairs_gives_average_precision_by_cosine():
@@ -59,7 +61,12 @@ def test_a_task_of_pairs_gives_average_precision_by_cosine():
 
 
 def test_the_four_tasks_of_the_paper_exist_with_its_measures():
-    assert [t.metadata.main_score for t in tasks.find_tasks(ROLASER_TASKS)] == ["accuracy", "max_ap", "max_ap", "cosine_spearman"]
+    assert [t.metadata.main_score for t in tasks.find_tasks(ROLASER_TASKS)] == [
+        "accuracy",
+        "max_ap",
+        "max_ap",
+        "cosine_spearman",
+    ]
 
 
 def test_an_unknown_task_is_named():

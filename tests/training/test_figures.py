@@ -23,14 +23,21 @@ def test_every_result_names_its_command_and_machine_and_no_path_of_it():
 
 def test_what_the_table_says_of_the_paper_is_published():
     text = figures.whitening()
-    for system, shown in {"XLM-R-base": (".591", ".439"), "XLM-R-base whitened": (".689", ".475"), "mBERT": (".597", ".439"),
-                          "mBERT whitened": (".641", ".447")}.items():  # fmt: skip
+    for system, shown in {
+        "XLM-R-base": (".591", ".439"),
+        "XLM-R-base whitened": (".689", ".475"),
+        "mBERT": (".597", ".439"),
+        "mBERT whitened": (".641", ".447"),
+    }.items():
         found = by_part(system, paper="Li 2024")
         assert (f"{found['es']:.3f}"[1:], f"{found['id']:.3f}"[1:]) == shown and shown[0] in text and shown[1] in text
 
 
 def test_the_kind_of_a_result_is_the_longest_beginning_and_may_be_unknown():
-    assert figures.kind_of("needs-whitened-x.json") == "needs-whitened-" and figures.kind_of("report/report.json") == "report/"
+    assert (
+        figures.kind_of("needs-whitened-x.json") == "needs-whitened-"
+        and figures.kind_of("report/report.json") == "report/"
+    )
     assert figures.kind_of("odd.json") == ""
 
 

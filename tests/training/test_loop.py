@@ -112,6 +112,10 @@ def test_the_rate_rises_over_the_warm_up_and_falls_to_nothing():
     assert [learning_rate(s, pace) for s in range(10)] == pytest.approx(
         [0.25, 0.5, 0.75, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6]
     )
+    low = Pace(steps=10, lr=1, warmup=4, seed=0, checkpoint_every=1, falls_from_start=True)
+    assert [learning_rate(s, low) for s in range(10)] == pytest.approx(
+        [0.25, 0.5, 0.75, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]
+    )
 
 
 def test_a_loss_that_is_no_number_stops_the_run(tmp_path):

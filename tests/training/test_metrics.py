@@ -60,7 +60,8 @@ def test_d_avg_equals_the_papers_loops(seed, n):
     counts = {c: int((labels == c).sum()) for c in set(labels)}
     weight = {c: 1 / k for c, k in counts.items() if k > 1}
     within = {
-        c: np.mean([vectors[i] @ vectors[j] for i, j in itertools.permutations(np.flatnonzero(labels == c), 2)]) for c in weight
+        c: np.mean([vectors[i] @ vectors[j] for i, j in itertools.permutations(np.flatnonzero(labels == c), 2)])
+        for c in weight
     }
     crossing = [vectors[i] @ vectors[j] for i, j in itertools.combinations(range(n), 2) if labels[i] != labels[j]]
     found = class_similarity(vectors, list(labels))
@@ -191,7 +192,9 @@ def test_hard_negatives_keep_the_surface_and_change_the_meaning():
         if negative.kind == "number" and negative.of == 0:
             assert "25" not in negative.text and "Nepal" in negative.text
         if negative.kind == "entity":
-            assert sum(name in negative.text for name in collect_entities([original])) < len(collect_entities([original]))
+            assert sum(name in negative.text for name in collect_entities([original])) < len(
+                collect_entities([original])
+            )
     assert len({(n.of, n.text) for n in made}) == len(made)
 
 
@@ -214,7 +217,9 @@ def test_hard_negatives_depend_on_the_seed_and_the_sentence_alone():
 def test_the_interval_is_students_and_one_run_has_none():
     found = mean_interval([0.70, 0.72, 0.74, 0.76, 0.78])
     # s = .0316, t(.975, 4) = 2.776 (any table): half width 2.776 · .0316 / √5.
-    assert found.mean == pytest.approx(0.74) and found.half_width == pytest.approx(0.03926, abs=2e-5) and found.runs == 5
+    assert (
+        found.mean == pytest.approx(0.74) and found.half_width == pytest.approx(0.03926, abs=2e-5) and found.runs == 5
+    )
     assert np.isnan(mean_interval([0.7]).half_width)
 
 
@@ -229,7 +234,9 @@ def test_the_bootstrap_of_a_mean_is_as_wide_as_the_normal_law_says():
     low, high = bootstrap(lambda drawn: values[drawn].mean(), 400, seed=1, repeats=2000)
     reach = 1.96 * values.std() / np.sqrt(400)
     assert (low, high) == pytest.approx((values.mean() - reach, values.mean() + reach), abs=0.02)
-    assert bootstrap(lambda drawn: values[drawn].mean(), 400, seed=1) == bootstrap(lambda drawn: values[drawn].mean(), 400, seed=1)
+    assert bootstrap(lambda drawn: values[drawn].mean(), 400, seed=1) == bootstrap(
+        lambda drawn: values[drawn].mean(), 400, seed=1
+    )
 
 
 def test_the_bootstrap_leaves_out_draws_that_have_no_value():

@@ -39,7 +39,9 @@ def test_masking_asks_for_its_share_in_the_proportions_of_bert():
 
 def test_masking_is_drawn_anew_by_each_generator_and_the_same_by_the_same():
     ids = torch.randint(5, 100, (4, 50))
-    draw = [mlm.mask_pieces(ids, torch.tensor([0]), 0.15, 4, 100, torch.Generator().manual_seed(s))[0] for s in (1, 1, 2)]
+    draw = [
+        mlm.mask_pieces(ids, torch.tensor([0]), 0.15, 4, 100, torch.Generator().manual_seed(s))[0] for s in (1, 1, 2)
+    ]
     assert torch.equal(draw[0], draw[1]) and not torch.equal(draw[0], draw[2])
 
 
@@ -81,18 +83,29 @@ def test_the_smoke_run_learns_saves_resumes_and_reloads(tmp_path, monkeypatch):
     # What was kept is a directory that transformers loads, and the next run can begin from it.
     tokenizer = AutoTokenizer.from_pretrained(out / "best")
     assert tokenizer("water").input_ids[0] == tokenizer.bos_token_id and tokenizer.mask_token == "<mask>"
-    further = read_config({"smoke": config}, ["smoke", f"init={out / 'best'}", f"out={tmp_path / 'further'}", "epochs=0.5"])
+    further = read_config(
+        {"smoke": config}, ["smoke", f"init={out / 'best'}", f"out={tmp_path / 'further'}", "epochs=0.5"]
+    )
     mlm.main(further)
     begun = json.loads((tmp_path / "further" / "run.json").read_text())["metrics"]
     assert begun["loss_before"] < metrics["loss_before"] - 0.3
 
 
 def test_the_loss_of_the_asked_pieces_is_the_models_own_loss():
-    shape = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    shape = {
+        "vocab_size": 50,
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
     torch.manual_seed(1)
     ids = torch.randint(5, 50, (3, 12))
     inputs, labels = mlm.mask_pieces(ids, torch.tensor([0]), 0.3, 4, 50, torch.Generator().manual_seed(1))
-    for kind in (RobertaForMaskedLM(RobertaConfig(**shape)), BertForMaskedLM(BertConfig(**shape))):  # with and without lm_head
+    for kind in (
+        RobertaForMaskedLM(RobertaConfig(**shape)),
+        BertForMaskedLM(BertConfig(**shape)),
+    ):  # with and without lm_head
         model = kind.eval()
         own, ours = model(input_ids=inputs, labels=labels).loss, mlm.loss_of_asked(model, inputs, labels)
         assert ours.item() == pytest.approx(own.item(), rel=1e-5)
@@ -101,7 +114,9 @@ def test_the_loss_of_the_asked_pieces_is_the_models_own_loss():
         model.zero_grad()
         ours.backward()
         found = [p.grad for p in model.parameters() if p.grad is not None]
-        assert len(found) == len(expected) and all(torch.allclose(a, b, atol=1e-6) for a, b in zip(found, expected, strict=True))
+        assert len(found) == len(expected) and all(
+            torch.allclose(a, b, atol=1e-6) for a, b in zip(found, expected, strict=True)
+        )
 
 
 def test_licensed_sources_give_each_text_once_in_the_languages_asked_for(monkeypatch):

@@ -60,8 +60,13 @@ def test_the_kinds_are_the_papers_twelve_for_english_and_neutral_ones_elsewhere(
     assert len(PAPER) == 12 and kinds_of("en") == PAPER
     assert kinds_of("ru") == NEUTRAL and "fing" in NEUTRAL
     assert {k: KINDS[k].p for k in PAPER if KINDS[k].scaled} == {
-        "abr1": 0.1, "fing": 0.05, "homo": 0.5, "leet": 0.1, "spac": 0.1, "spel": 0.2,
-    }  # fmt: skip
+        "abr1": 0.1,
+        "fing": 0.05,
+        "homo": 0.5,
+        "leet": 0.1,
+        "spac": 0.1,
+        "spel": 0.2,
+    }
 
 
 def _changed(before: str, after: str) -> float:
@@ -79,9 +84,20 @@ def test_measured_corruption_is_near_the_rate_for_letters(rate):
     assert _changed(cyrillic, transform("fing", cyrillic, Random(1), rate, "ru")) == pytest.approx(rate, abs=0.015)
 
 
-@pytest.mark.parametrize("kind, word", [("abr1", "please"), ("abr2", "people"), ("dysl", "angel"), ("homo", "there"),
-                                        ("slng", "friend"), ("spel", "believe"), ("elon", "please"), ("vowl", "people"),
-                                        ("week", "Monday")])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind, word",
+    [
+        ("abr1", "please"),
+        ("abr2", "people"),
+        ("dysl", "angel"),
+        ("homo", "there"),
+        ("slng", "friend"),
+        ("spel", "believe"),
+        ("elon", "please"),
+        ("vowl", "people"),
+        ("week", "Monday"),
+    ],
+)
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 def test_measured_corruption_is_near_the_rate_for_words(kind, word, rate):
     after = transform(kind, " ".join([word] * 4000), Random(2), rate).split()
@@ -122,20 +138,27 @@ def test_mix_all_samples_as_the_paper_says():
         assert sum(any(k == kind for k, _ in plan) for plan in plans) / trials == pytest.approx(0.1, abs=0.006)
     fing = Counter(p for plan in plans for k, p in plan if k == "fing")
     total = sum(fing.values())
-    assert {round(p, 3): pytest.approx(n / total, abs=0.03) for p, n in fing.items()} == {0.025: 0.25, 0.05: 0.5, 0.075: 0.25}
+    assert {round(p, 3): pytest.approx(n / total, abs=0.03) for p, n in fing.items()} == {
+        0.025: 0.25,
+        0.05: 0.5,
+        0.075: 0.25,
+    }
     assert {p for plan in plans for k, p in plan if k == "abr2"} == {1.0}  # no chance of its own: not scaled
     first = Counter(plan[0][0] for plan in plans if len(plan) > 1)
     assert min(first.values()) > 0.8 * max(first.values())  # shuffled: none goes first by its place in the list
 
 
-@pytest.mark.parametrize("kind, before, after", [
-    ("abr3", "come as soon as possible", "come ASAP"),
-    ("abr3", "The WHO is here, who else?", "The world health organization is here, who else?"),
-    ("cont", "I am here and they are not there", "I'm here and they're not there"),
-    ("cont", "We’re here, don't go", "We are here, do not go"),
-    ("dysl", "QUIET please", "QUITE pelase"),
-    ("abr1", "by the way we will come", "btw we wil come"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind, before, after",
+    [
+        ("abr3", "come as soon as possible", "come ASAP"),
+        ("abr3", "The WHO is here, who else?", "The world health organization is here, who else?"),
+        ("cont", "I am here and they are not there", "I'm here and they're not there"),
+        ("cont", "We’re here, don't go", "We are here, do not go"),
+        ("dysl", "QUIET please", "QUITE pelase"),
+        ("abr1", "by the way we will come", "btw we wil come"),
+    ],
+)
 def test_phrases_are_replaced_in_the_case_they_had(kind, before, after):
     assert transform(kind, before, Random(0), 1.0) == after
 
@@ -181,23 +204,34 @@ def test_accents_are_dropped_as_people_drop_them(text, plain):
     assert transform("accs", text, Random(0)) == plain
 
 
-@pytest.mark.parametrize("lang, text, options", [
-    ("ru", "вода", {"voda"}),
-    ("ru", "ВОДА", {"VODA"}),
-    ("uk", "Допоможіть", {"Dopomozhit", "Dopomozhit'", "Dopomojit", "Dopomojit'"}),
-    ("sr", "помоћ", {"pomoc"}),
-    ("el", "νερό", {"nero", "vero"}),
-    ("hi", "नमक", {"namak"}),  # the last a is silent, the middle one is not
-    ("hi", "लड़का", {"ladka", "larka", "ladkaa", "larkaa"}),  # the middle one is silent
-    ("hi", "मदद", {"madad"}),
-    ("ar", "سلام", {"slam", "salam", "selam", "silam"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "lang, text, options",
+    [
+        ("ru", "вода", {"voda"}),
+        ("ru", "ВОДА", {"VODA"}),
+        ("uk", "Допоможіть", {"Dopomozhit", "Dopomozhit'", "Dopomojit", "Dopomojit'"}),
+        ("sr", "помоћ", {"pomoc"}),
+        ("el", "νερό", {"nero", "vero"}),
+        ("hi", "नमक", {"namak"}),  # the last a is silent, the middle one is not
+        ("hi", "लड़का", {"ladka", "larka", "ladkaa", "larkaa"}),  # the middle one is silent
+        ("hi", "मदद", {"madad"}),
+        ("ar", "سلام", {"slam", "salam", "selam", "silam"}),
+    ],
+)
 def test_other_scripts_are_typed_in_latin_as_one_writer_would(lang, text, options):
     assert {romanise(text, Random(seed), lang) for seed in range(60)} <= options
 
 
-@pytest.mark.parametrize("lang, text", [("ru", "Щас придут Юля и Яна, ждём"), ("ar", "نحتاج إلى الماء والدواء"),
-                                        ("hi", "हमें पानी और दवा चाहिए"), ("el", "Χρειαζόμαστε νερό"), ("bg", "Нуждаем се от вода")])  # fmt: skip
+@pytest.mark.parametrize(
+    "lang, text",
+    [
+        ("ru", "Щас придут Юля и Яна, ждём"),
+        ("ar", "نحتاج إلى الماء والدواء"),
+        ("hi", "हमें पानी और दवा चाहिए"),
+        ("el", "Χρειαζόμαστε νερό"),
+        ("bg", "Нуждаем се от вода"),
+    ],
+)
 def test_nothing_of_the_script_is_left_after_romanisation(lang, text):
     assert transform("roma", text, Random(5), lang=lang).isascii()
 
@@ -206,8 +240,17 @@ def test_a_script_without_a_table_is_left_alone():
     assert romanise("水がない。ช่วยด้วย", Random(1), "ja") == "水がない。ช่วยด้วย"
 
 
-@pytest.mark.parametrize("lang, text", [("id", "kami tidak bisa dengan air"), ("vi", "không có nước"), ("ja", "ありがとうございます"),
-                                        ("th", "ขอบคุณครับ"), ("hi-Latn", "paani nahi hai"), ("es", "por favor agua")])  # fmt: skip
+@pytest.mark.parametrize(
+    "lang, text",
+    [
+        ("id", "kami tidak bisa dengan air"),
+        ("vi", "không có nước"),
+        ("ja", "ありがとうございます"),
+        ("th", "ขอบคุณครับ"),
+        ("hi-Latn", "paani nahi hai"),
+        ("es", "por favor agua"),
+    ],
+)
 def test_other_languages_have_short_forms_of_their_own(lang, text):
     assert transform("abrv", text, Random(1), 1.0, lang) != text
 
@@ -222,7 +265,9 @@ def test_own_lists_are_real_lists_without_a_form_that_changes_nothing():
     lists = own_lists()
     assert all(len(lists[k]) >= 90 for k in ("abr1", "abr2", "abr3", "cont", "dysl", "homo", "slng", "spel"))
     assert sum(name.startswith("abrv.") for name in lists) >= 20
-    assert all(f != standard and f for words in lists.values() for standard, forms in words._forms.items() for f in forms)
+    assert all(
+        f != standard and f for words in lists.values() for standard, forms in words._forms.items() for f in forms
+    )
 
 
 def test_lists_may_be_replaced_by_larger_ones():

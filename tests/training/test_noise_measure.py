@@ -53,7 +53,9 @@ def test_an_encoder_that_does_not_see_the_noise_has_less_of_every_error():
         for encoder in (Trigrams(False), Trigrams(True))
     }
     plain, folding = metrics["plain"]["noise"]["leet"], metrics["folding"]["noise"]["leet"]
-    assert len(plain["cosine_distance"]) == config.seeds and np.mean(folding["cosine_distance"]) < np.mean(plain["cosine_distance"])
+    assert len(plain["cosine_distance"]) == config.seeds and np.mean(folding["cosine_distance"]) < np.mean(
+        plain["cosine_distance"]
+    )
     assert np.mean(folding["xsim++"]) <= np.mean(plain["xsim++"])
     assert all(np.array(plain["xsim++"]) >= plain["xsim"])  # hard negatives only add errors
     assert metrics["folding"]["normalisation"]["toy en"]["matching"] == 1
@@ -65,7 +67,10 @@ def test_other_languages_are_noised_by_what_changes_them_alone():
     texts = {"de": ["Über dem Fluß", "Wir brauchen Wasser"], "es": ["aqui hay agua", "no hay pan"]}
     found = neutral_figures(Trigrams(False), texts, seeds=2, kinds=("accs", "leet"))
     assert len(found["de"]["accs"]["xsim"]) == 2 and "accs" not in found["es"]  # there is no accent to drop
-    leet = [np.mean(neutral_figures(Trigrams(fold), texts, 5, ("leet",))["es"]["leet"]["cosine_distance"]) for fold in (False, True)]
+    leet = [
+        np.mean(neutral_figures(Trigrams(fold), texts, 5, ("leet",))["es"]["leet"]["cosine_distance"])
+        for fold in (False, True)
+    ]
     assert leet[1] < leet[0]
 
 

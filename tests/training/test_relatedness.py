@@ -25,7 +25,9 @@ def judged(rng: np.random.Generator, items: int, tuples: int, times: int, noise:
     chosen = np.repeat([rng.choice(items, 4, replace=False) for _ in range(tuples)], times, axis=0)
     seen = truth[chosen] + noise * rng.normal(size=chosen.shape)
     rows = np.arange(len(chosen))
-    return Judgements([str(i) for i in range(items)], chosen, chosen[rows, seen.argmax(1)], chosen[rows, seen.argmin(1)])
+    return Judgements(
+        [str(i) for i in range(items)], chosen, chosen[rows, seen.argmax(1)], chosen[rows, seen.argmin(1)]
+    )
 
 
 def test_scores_are_the_share_as_best_minus_the_share_as_worst():

@@ -14,12 +14,19 @@ from safetensors.numpy import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
-from models.characters import BYTES, CharacterAwareEncoder, CharacterEncoder, Shape, load_character_encoder, words_of
+from models.encoders.characters import (
+    BYTES,
+    CharacterAwareEncoder,
+    CharacterEncoder,
+    Shape,
+    load_character_encoder,
+    words_of,
+)
 from models.errors import ConfigError, EncoderError
 from training import loop, robust
 from training.jobs import read_config
 from training.noise import transform
-from training.robust import Text, mse, noised, sample_texts
+from training.robust import Text, noised, sample_texts
 from training.tables import bundled_posts
 from training.tokenizer import Config as TokenizerConfig
 from training.tokenizer import train
@@ -48,12 +55,6 @@ def metrics_of(out: Path) -> dict:
     return json.loads((out.parent / "result.json").read_text())["metrics"]
 
 
-def test_the_loss_is_the_squared_distance_and_of_unit_rows_2_minus_2_cos():
-    rows = torch.nn.functional.normalize(torch.randn(2, 9, 5, generator=torch.Generator().manual_seed(1)), dim=-1)
-    assert mse(rows[0], rows[1]).item() == pytest.approx((2 - 2 * (rows[0] * rows[1]).sum(-1)).mean().item(), abs=1e-6)
-    assert mse(torch.tensor([[3.0, 4.0]]), torch.zeros(1, 2)).item() == 25
-
-
 def test_thin_languages_get_more_than_their_share_of_the_sample():
     texts = [Text(f"{i}", "en") for i in range(9000)] + [Text(f"t{i}", "ht") for i in range(900)]
     equal = Counter(t.lang for t in sample_texts(texts, 1000, 0.0, seed=1))
@@ -67,7 +68,9 @@ def test_thin_languages_get_more_than_their_share_of_the_sample():
 
 
 def test_english_has_the_share_of_the_sample_that_is_asked_for():
-    texts = [Text(f"{lang} {i}", lang) for lang, count in (("en", 4_000), ("fr", 9_000), ("ht", 1_000)) for i in range(count)]
+    texts = [
+        Text(f"{lang} {i}", lang) for lang, count in (("en", 4_000), ("fr", 9_000), ("ht", 1_000)) for i in range(count)
+    ]
     counts = Counter(t.lang for t in sample_texts(texts, 3_000, 0.5, seed=1, english=0.4))
     assert abs(counts["en"] - 1_200) < 100 and counts["ht"] > 300
 
@@ -102,7 +105,7 @@ def test_the_static_student_learns_saves_resumes_and_can_be_published(tmp_path, 
     again = robust.main(smoke(tmp_path / "b", f"base={base}", "lr=0.003"))
     np.testing.assert_array_equal(*(load_file(run / "model.safetensors")["table"] for run in (out, again)))
 
-    # The run can be a base again, and holds what training.publish reads.
+    # The run can be a base again, and holds what training.bundle reads.
     record = json.loads((out / "run.json").read_text())
     assert record["reading"]["max_length"] == 128 and record["training"]["job"] == "test"
     assert record["training"]["robust"]["config"]["steps"] == 60 and "pairs_by_language" in record
@@ -123,7 +126,9 @@ def test_the_token_student_learns_another_space_and_reloads(tmp_path, base, monk
 def test_the_character_student_learns_and_reloads(tmp_path, base, monkeypatch):
     teacher = robust._Frozen(robust.StaticStudent(base, 0.0))
     monkeypatch.setattr(robust, "load_teacher", lambda config: teacher)
-    out = robust.main(smoke(tmp_path, "student=char", "lr=0.003", "steps=20", "batch=64", "validate_every=10", "validation=60"))
+    out = robust.main(
+        smoke(tmp_path, "student=char", "lr=0.003", "steps=20", "batch=64", "validate_every=10", "validation=60")
+    )
     metrics = metrics_of(out)
     assert metrics["loss_best"] < 0.3 * metrics["loss_before"]
     encoder = CharacterAwareEncoder(out)
@@ -166,7 +171,14 @@ def test_what_does_not_fit_together_is_refused(tmp_path, base):
 
 def test_the_paper_preset_is_the_papers():
     paper = robust.PRESETS["paper"]
-    assert (paper.noise_rate, paper.lr, paper.warmup, paper.clip, paper.pooling, paper.max_texts) == (0.1, 1e-4, 1000, 5.0, "max", 2_000_000)
+    assert (paper.noise_rate, paper.lr, paper.warmup, paper.clip, paper.pooling, paper.max_texts) == (
+        0.1,
+        1e-4,
+        1000,
+        5.0,
+        "max",
+        2_000_000,
+    )
     assert paper.checkpoint_every == paper.validate_every == 30_000
 
 

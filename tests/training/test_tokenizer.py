@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from models.encoder import BUNDLED
+from models.encoders.load import FLOOD
 from training import tokenizer as job
 from training.jobs import read_config
 from training.noise import own_lists
 
-BASE = Tokenizer.from_file(str(BUNDLED / "tokenizer.json"))
+BASE = Tokenizer.from_file(str(FLOOD / "tokenizer.json"))
 WORDS = ["zqkt", "flodd wtrz", "Kltx", "the"]
 MORE = job.with_words(BASE, ["zqkt", "wtrz", "Kltx", "the", "👍"])
 
@@ -23,7 +23,12 @@ def pieces(tokenizer: Tokenizer, text: str) -> list[str]:
 
 def test_each_word_that_was_split_has_a_piece_of_its_own_and_no_other_has():
     assert len(pieces(BASE, "zqkt")) > 1
-    assert [pieces(MORE, word) for word in ("zqkt", "WTRZ", "kltx", "the")] == [["▁zqkt"], ["▁wtrz"], ["▁kltx"], ["▁the"]]
+    assert [pieces(MORE, word) for word in ("zqkt", "WTRZ", "kltx", "the")] == [
+        ["▁zqkt"],
+        ["▁wtrz"],
+        ["▁kltx"],
+        ["▁the"],
+    ]
     assert MORE.get_vocab_size() == BASE.get_vocab_size() + 3
 
 
@@ -62,5 +67,9 @@ def test_a_tokenizer_is_trained_on_the_lines_of_a_file(tmp_path, kind):
 
     with gzip.open(tmp_path / "texts.txt.gz", "wt") as file:
         file.writelines(f"we need water in camp {i % 7} and food for {i} people\n" for i in range(400))
-    made = job.main(job.Config(kind=kind, pieces=300, file=str(tmp_path / "texts.txt.gz"), out=str(tmp_path / "t.json"), short_forms=False))
+    made = job.main(
+        job.Config(
+            kind=kind, pieces=300, file=str(tmp_path / "texts.txt.gz"), out=str(tmp_path / "t.json"), short_forms=False
+        )
+    )
     assert "water" in "".join(pieces(Tokenizer.from_file(str(made)), "we need water"))

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from models.encoders.whitening import WhitenedEncoder, Whitening
 from models.text import Cleaning
-from models.whitening import WhitenedEncoder, Whitening
 from training import whiten
 from training.jobs import read_config
 from training.whiten import Labelled, WhiteningRefused, filter_languages, fit_on, spearman
@@ -26,7 +26,9 @@ class Letters:
         counts = np.array([[t.lower().count(chr(97 + i)) for i in range(26)] for t in texts], np.float32)
         if self.cone:
             # The widest axes say nothing: length and the commonest letters, blown up.
-            counts = counts + self.cone * np.linspace(1, 2, 26, dtype=np.float32) * (1 + counts.sum(1, keepdims=True) / 200)
+            counts = counts + self.cone * np.linspace(1, 2, 26, dtype=np.float32) * (
+                1 + counts.sum(1, keepdims=True) / 200
+            )
         return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9)
 
 
@@ -114,8 +116,9 @@ def test_the_pairs_of_the_research_sets_are_read(data_dir, monkeypatch):
     config = read_config(whiten.PRESETS, ["laptop", "pairs=stsb", "langs=en,de"])
     found = whiten.read_pairs(config)
     assert {split: {lang: len(rows) for lang, rows in own.items()} for split, own in found.items()} == {
-        "train": {"en": 5749, "de": 5749}, "dev": {"en": 1379, "de": 1379},
-    }  # fmt: skip
+        "train": {"en": 5749, "de": 5749},
+        "dev": {"en": 1379, "de": 1379},
+    }
     assert len(whiten.read_pairs(whiten.PRESETS["laptop"])["dev"]) == 14
 
 
@@ -127,7 +130,9 @@ def test_unknown_pairs_and_languages_are_refused(tmp_path):
 
 
 def test_the_figures_are_kept_where_the_result_is_asked_for(tmp_path):
-    out = whiten.main(smoke(tmp_path, "langs=en,es", f"result={tmp_path / 'result.json'}", "force=true"), Letters(cone=30))
+    out = whiten.main(
+        smoke(tmp_path, "langs=en,es", f"result={tmp_path / 'result.json'}", "force=true"), Letters(cone=30)
+    )
     kept = json.loads((tmp_path / "result.json").read_text())["metrics"]
     assert kept == json.loads((out / "run.json").read_text())["metrics"] and kept["encoder"] == "letters"
     assert set(kept["by_language"]) == {"en", "es"}

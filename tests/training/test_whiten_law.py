@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models.encoders.whitening import WhitenedEncoder, Whitening, fit_whitening
 from models.errors import ConfigError, EncoderError, SampleTooSmall, VersionMismatch
 from models.text import Cleaning
-from models.whitening import WhitenedEncoder, Whitening, fit_whitening
 
 
 def sample(n: int, d: int, seed: int) -> np.ndarray:
@@ -46,7 +46,9 @@ def test_the_two_dimensional_case_by_hand():
     vectors = np.array([[13, 20], [7, 20], [10, 21], [10, 19]], np.float32)
     whitening = fit_whitening(vectors, 2)
     np.testing.assert_allclose(whitening.mean, [10, 20])
-    np.testing.assert_allclose(whitening.apply(vectors), [[2**0.5, 0], [-(2**0.5), 0], [0, 2**0.5], [0, -(2**0.5)]], atol=1e-6)
+    np.testing.assert_allclose(
+        whitening.apply(vectors), [[2**0.5, 0], [-(2**0.5), 0], [0, 2**0.5], [0, -(2**0.5)]], atol=1e-6
+    )
     np.testing.assert_allclose(fit_whitening(vectors, 1).axes, [[4.5**-0.5], [0]], atol=1e-6)
 
 

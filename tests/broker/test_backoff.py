@@ -1,0 +1,48 @@
+"""Pauses between connections: longer while none stands, from the start again after one that stood."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams.broker.backoff import keep_up
+
+FIRST_S, LONGEST_S = 0.001, 0.02
+
+
+class Enough(Exception):
+    """Ends the test."""
+
+
+async def pauses(plan: str) -> list[float]:
+    """The pauses told for sessions that fail (f) or stand for a while and then break (s)."""
+    left, heard = list(plan), []
+
+    async def session(good):
+        if not left:
+            raise Enough
+        if left.pop(0) == "s":
+            good()
+        raise OSError("gone")
+
+    with pytest.raises(Enough):
+        await keep_up(session, (OSError,), lambda error, pause_s: heard.append(pause_s), FIRST_S, LONGEST_S)
+    return heard
+
+
+async def test_pauses_grow_to_their_bound_and_no_further():
+    heard = await pauses("f" * 12)
+    assert len(heard) == 12 and heard[0] <= FIRST_S and max(heard) <= LONGEST_S
+    assert max(heard[6:]) > FIRST_S  # 2^6 times the first bound is beyond the longest: one of six draws is above 1 / 20
+
+
+async def test_after_a_session_that_stood_pauses_begin_anew():
+    heard = await pauses("ffffffff" + "s" + "f" + "s")
+    assert heard[8] == FIRST_S and heard[9] <= FIRST_S and heard[10] == FIRST_S
+
+
+async def test_what_is_no_trouble_of_a_connection_ends_it():
+    async def session(good):
+        raise KeyError("a bug")
+
+    with pytest.raises(KeyError):
+        await keep_up(session, (OSError,), lambda *told: None)

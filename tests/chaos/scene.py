@@ -1,0 +1,210 @@
+"""The whole pipeline on services of our own, under a steady stream, and what one fault did to it."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import redis
+
+from models.encoders.ready import Ready, load, ready
+from models.queries import load_queries
+from streams.commands.topics import prepare
+from streams.config import Settings, load_settings
+from streams.pipeline.outcomes import OUTCOMES
+from streams.pipeline.replay import replay_records
+from tests.chaos.machines import RedisNode, Supervised
+from tests.chaos.traffic import Traffic, Witness
+from tests.services.kafka import Node, free_ports
+
+RATE = 20.0  # posts a second
+PATIENCE_S = 180.0  # for the last post to come through; promised are 30
+BEFORE_S, AFTER_S = 3.0, 3.0  # of quiet flow around a fault
+
+
+@dataclass
+class Outcome:
+    """What one fault did. Seconds are counted from its begin (told_s) or its end (recovery_s)."""
+
+    fault: str
+    promised: str
+    fault_s: float
+    posts: int  # written while it was tried
+    lost: int  # of them: posts without an outcome, and alerts that a run without faults gives and this one did not
+    refused: int  # of them: posts on posts.rejected with a reason, that can be sent again
+    doubled: int  # alerts beyond those, different alerts of one id and revision, posts counted twice
+    recovery_s: float  # until every post written before its end was through
+    told_s: float | None  # until /readyz of the dashboard no longer said "live"; None: it always did
+    workers_ended: list[int]  # exit statuses of workers that ended on their own account
+
+
+class Scene:
+    """Two workers, a dashboard, a broker, Redis. Made by `scene()`."""
+
+    def __init__(
+        self, settings: Settings, kafka: Node, store: RedisNode, folder: Path, agents: tuple[str, ...]
+    ) -> None:
+        self.settings, self.kafka, self.redis, self.folder = settings, kafka, store, folder
+        self.workers: list[Supervised] = []
+        self._started = 0
+        self._subject = ("tests.chaos.subject", str(folder))
+        self._ready: Ready = ready(load("flood"), load_queries())
+        (self._port,) = free_ports(1)
+        self.dashboard = Supervised(
+            "dashboard", [*self._subject, "dashboard", "--no-search", "--port", str(self._port)], self.env,
+            folder / "dashboard.log",
+        )  # fmt: skip
+        for names in agents:
+            self.start_worker(names)
+        self.traffic, self.witness = Traffic(settings, RATE), Witness(settings)
+        self._samples: list[tuple[float, str]] = []  # when, what /readyz said
+        self._twice = 0  # posts counted twice so far
+        self._end = threading.Event()
+        threading.Thread(target=self._ask, name="ask", daemon=True).start()
+
+    @property
+    def env(self) -> dict[str, str]:
+        s = self.settings
+        return {
+            "CRISIS_BROKER__BOOTSTRAP": s.broker.bootstrap,
+            "CRISIS_REDIS__URL": s.redis.url,
+            "CRISIS_ENCODER__REF": "flood",
+            "CRISIS_WORKER__WEB_PORT": "0",
+            "OMP_NUM_THREADS": "1",
+        }
+
+    def start_worker(self, agents: str = "") -> Supervised:
+        """agents: comma separated; all if empty."""
+        self._started += 1
+        name = f"worker-{self._started}"
+        args = [*self._subject, "worker", *(["--agents", agents] if agents else [])]
+        self.workers.append(Supervised(name, args, self.env, self.folder / f"{name}.log"))
+        return self.workers[-1]
+
+    def stop_worker(self, worker: Supervised) -> None:
+        self.workers.remove(worker)
+        worker.stop()
+
+    @contextlib.contextmanager
+    def told_to(self, misbehave: str, how: str = "") -> Iterator[None]:
+        """Every worker does (tests/chaos/subject.py)."""
+        flag = self.folder / misbehave
+        flag.write_text(how)
+        try:
+            yield
+        finally:
+            flag.unlink()
+
+    def measure(self, fault: str, promised: str, happen: Callable[[Scene], object]) -> Outcome:
+        """Let it happen under load. Raises AssertionError if the pipeline does not come back."""
+        before, ends = set(self.traffic.lines), {w: len(w.ended) for w in self.workers}
+        self.traffic.flow(True)
+        time.sleep(BEFORE_S)
+        began = time.monotonic()
+        happen(self)
+        over, marked = time.monotonic(), set(self.traffic.lines)
+        recovered = self._through(marked)
+        time.sleep(AFTER_S)
+        self.traffic.flow(False)
+        self._through(set(self.traffic.lines))
+        ids = set(self.traffic.lines) - before
+        lost, doubled = self._against_a_replay(ids)
+        told = next((at - began for at, word in self._samples if at >= began and not word.startswith("live")), None)
+        # of all posts so far, not since the fault began: counts of posts sent just before it may come after
+        if (counted := self._counted()) is not None:
+            twice = max(0, counted - len(self.traffic.lines.keys() - self.witness.refused))
+            doubled, self._twice = doubled + max(0, twice - self._twice), twice
+        return Outcome(
+            fault, promised, round(over - began, 1), len(ids), lost, len(ids & self.witness.refused), doubled,
+            round(max(0.0, recovered - over), 1),
+            None if told is None or began + told > recovered + AFTER_S else round(told, 1),
+            [status for w, n in ends.items() for status in w.ended[n:]],
+        )  # fmt: skip
+
+    def settle(self, within_s: float = PATIENCE_S) -> None:
+        """Return once a post goes all the way."""
+        self.traffic.flow(True)
+        time.sleep(1.0)
+        self.traffic.flow(False)
+        self._through(set(self.traffic.lines), within_s)
+
+    def until_live(self, within_s: float) -> None:
+        """Return once the dashboard says so."""
+        deadline = time.monotonic() + within_s
+        while not (self._samples and self._samples[-1][1].startswith("live")):
+            assert time.monotonic() < deadline, self._samples[-1:]
+            time.sleep(0.2)
+
+    def _through(self, ids: set[str], within_s: float = PATIENCE_S) -> float:
+        """When the last of these was through; waits for it."""
+        deadline = time.monotonic() + within_s
+        while missing := ids - self.witness.matched.keys() - self.witness.refused:
+            if time.monotonic() > deadline:
+                said = (f"--- {w.name} {w.ended}\n{w.last_words()}" for w in self.workers)
+                words = "\n".join((f"counted: {self._counted()}", *said))
+                raise AssertionError(f"{len(missing)} of {len(ids)} posts not through after {within_s:g} s\n{words}")
+            time.sleep(0.1)
+        return max((self.witness.matched[i] for i in ids if i in self.witness.matched), default=time.monotonic())
+
+    def _against_a_replay(self, ids: set[str]) -> tuple[int, int]:
+        """Alerts that are missing, and that are too many."""
+        ids = ids - self.witness.refused
+        lines = [self.traffic.lines[i] for i in sorted(ids)]
+        wanted = replay_records(self.settings, lines, time.time(), self._ready).alerts.by_id
+        deadline = time.monotonic() + 5.0  # what was matched is told at once, on another topic
+        seen = self.witness.alerts
+        while time.monotonic() < deadline and any(not seen[a.post.id] for a in list(wanted.values())):
+            time.sleep(0.1)
+        given = {alert for i in ids for alert in seen[i]}
+        two_words = sum(len(said) > 1 for (alert, _), said in list(self.witness.told.items()) if alert in given)
+        return len(set(wanted) - given), len(given - set(wanted)) + two_words
+
+    def _counted(self) -> int | None:
+        """Posts with an outcome, by the counters; repeats of a source that wrote a post twice left out."""
+        try:
+            with redis.Redis.from_url(self.settings.redis.url, socket_timeout=2) as client:
+                counts = client.hgetall(f"{self.settings.key_prefix}counts")
+        except redis.RedisError:
+            return None
+        return sum(int(counts.get(name.encode(), 0)) for name in OUTCOMES if name not in ("folded", "rejected"))
+
+    def _ask(self) -> None:
+        while not self._end.wait(0.25):
+            try:
+                word = httpx.get(f"http://127.0.0.1:{self._port}/readyz", timeout=1.0).text
+            except httpx.HTTPError as error:
+                word = f"no answer: {error}"
+            self._samples.append((time.monotonic(), word))
+
+    def close(self) -> None:
+        self._end.set()
+        self.traffic.stop()
+        self.witness.stop()
+        for process in (*self.workers, self.dashboard):
+            process.stop()
+
+
+@contextlib.contextmanager
+def scene(agents: tuple[str, ...] = ("", ""), log: Path | None = None) -> Iterator[Scene]:
+    """Everything up and a first post through. agents: of each worker. Raises Missing."""
+    with contextlib.ExitStack() as stack:
+        scratch = tempfile.TemporaryDirectory(prefix="crisis-chaos-", ignore_cleanup_errors=True)
+        folder = log or Path(stack.enter_context(scratch))
+        folder.mkdir(parents=True, exist_ok=True)
+        kafka, store = Node(folder), RedisNode(folder)
+        kafka.format()
+        for node in (kafka, store):
+            stack.callback(node.stop)
+            node.start()
+        settings = load_settings(broker={"bootstrap": kafka.bootstrap}, redis={"url": store.url})
+        prepare(settings)
+        made = Scene(settings, kafka, store, folder, agents)
+        stack.callback(made.close)
+        made.settle()
+        yield made

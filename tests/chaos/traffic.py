@@ -1,0 +1,147 @@
+"""A steady stream of distinct posts, written as a source writes them, and the witness of what came of each."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import defaultdict
+from itertools import count
+
+import msgspec
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+
+from models.errors import ServiceError
+from models.records import MatchedFrame, Post, Reject
+from streams.config import Settings
+from streams.ingest.writer import FrameWriter, open_writer
+from streams.pipeline.frames import decode_frame
+
+TEXTS = (
+    "we are trapped on the roof, the water is rising, house {n}",
+    "lovely weather for football today, match {n}",
+    "No drinking water for two days, please send water to street {n}",
+    "the bus number {n} was late again this morning",
+    "We can offer a warm room and blankets for {n} people",
+    "I am reading a book about the history of trains, page {n}",
+)
+
+
+class Traffic:
+    """Writes `rate` posts a second while it flows. After a failure it goes on from its cursor, as a source does."""
+
+    def __init__(self, settings: Settings, rate: float) -> None:
+        self._settings, self._rate = settings, rate
+        self.lines: dict[str, bytes] = {}  # all that were written, by id
+        self.taken: set[str] = set()  # acknowledged by the broker
+        self._numbers, self._again = count(), list[str]()
+        self._flow, self._end = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
+        self._thread.start()
+
+    def flow(self, on: bool) -> None:
+        (self._flow.set if on else self._flow.clear)()
+
+    def stop(self) -> None:
+        self._end.set()
+        self._flow.set()
+        self._thread.join(10)
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            try:
+                writer = open_writer(self._settings)
+            except ServiceError:
+                time.sleep(1.0)
+                continue
+            try:
+                self._write(writer)
+            except ServiceError:
+                continue
+            finally:
+                try:
+                    writer.close()
+                except ServiceError:
+                    pass
+
+    def _write(self, writer: FrameWriter) -> None:
+        for missing in [i for i in self.lines if i not in self.taken]:
+            self._put(writer, missing)
+        due = time.monotonic()
+        while not self._end.is_set():
+            if not self._flow.is_set():
+                self._flow.wait(0.2)
+                due = time.monotonic()
+                if writer.error is not None:
+                    raise writer.error
+                continue
+            n = next(self._numbers)
+            post = {"id": f"chaos-{n}", "text": TEXTS[n % len(TEXTS)].format(n=n), "lang": "en", "source": "chaos"}
+            self.lines[post["id"]] = json.dumps(post).encode()
+            self._put(writer, post["id"])
+            due += 1 / self._rate
+            time.sleep(max(0.0, due - time.monotonic()))
+
+    def _put(self, writer: FrameWriter, post_id: str) -> None:
+        def then(error: ServiceError | None) -> None:
+            if error is None:
+                self.taken.add(post_id)
+
+        writer.write(self.lines[post_id], key=post_id, then=then)
+
+
+class Witness:
+    """Follows what the pipeline publishes, from a thread of its own, whatever happens to the broker."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.matched: dict[str, float] = {}  # post id → when it was first seen on posts.matched, monotonic seconds
+        self.alerts: dict[str, set[str]] = defaultdict(set)  # post id → ids of its alerts
+        self.told: dict[tuple[str, int], set[str]] = defaultdict(set)  # alert id, revision → what it said
+        self.rejected = 0
+        self.refused: set[str] = set()  # ids of posts that were read and then refused
+        self._names = {settings.topics.name(t): t for t in ("posts.matched", "alerts", "posts.rejected")}
+        self._settings, self._end = settings, threading.Event()
+        self._thread = threading.Thread(target=self._run, name="witness", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._end.set()
+        self._thread.join(10)
+
+    def _run(self) -> None:
+        options = {"enable_auto_commit": False, "auto_offset_reset": "earliest", "allow_auto_create_topics": False}
+        consumer = KafkaConsumer(bootstrap_servers=self._settings.broker.bootstrap, **options)
+        partitions = {"posts.matched": 1}
+        consumer.assign(
+            [
+                TopicPartition(name, p)
+                for name, topic in self._names.items()
+                for p in range(partitions.get(topic, self._settings.topics.partitions))
+            ]
+        )
+        while not self._end.is_set():
+            try:
+                found = consumer.poll(timeout_ms=200)
+            except KafkaError:
+                continue
+            for part, records in found.items():
+                for record in records:
+                    self._take(self._names[part.topic], record.value)
+        consumer.close()
+
+    def _take(self, topic: str, value: bytes) -> None:
+        if topic == "posts.rejected":
+            self.rejected += 1
+            reject = msgspec.json.decode(value, type=Reject)
+            if reject.stage == "embed" and reject.reason == "stage_error":
+                self.refused.add(msgspec.msgpack.decode(reject.raw, type=Post).id)
+        elif topic == "alerts":
+            alert = json.loads(value)
+            self.alerts[alert["post"]["id"]].add(alert["alert_id"])
+            said = {k: alert[k] for k in ("status", "level", "query_id", "score")}
+            self.told[alert["alert_id"], alert["revision"]].add(json.dumps(said, sort_keys=True))
+        else:
+            frame = decode_frame(value, MatchedFrame)
+            for post_id in [p.id for p in frame.posts] + [r.id for r in frame.repeats]:
+                self.matched.setdefault(post_id, time.monotonic())

@@ -1,0 +1,143 @@
+"""`crisis query add`: a new query, and changes to one that exists."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from models.encoders.registry import Registry
+from models.filters import Where
+from models.queries import load_queries
+from streams.broker.queries import publish_queries, read_queries
+from streams.broker.topics import make_topics
+from streams.commands.query import query
+from streams.config import load_settings
+from streams.releases.topic import change_release
+from tests.outputs.topics import fresh_prefix
+from tests.releases.tiny import tiny_bundle, words_of
+
+WATER = next(q for q in load_queries() if q.id == "need.water")
+
+
+@pytest.fixture
+def settings(embedded_broker):
+    made = load_settings(broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()})
+    make_topics(made)
+    publish_queries(made, {WATER.id: WATER})
+    return made
+
+
+def added(settings, *args):
+    done = CliRunner().invoke(query, ["add", *args], obj=settings, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return read_queries(settings)[args[0]]
+
+
+def test_a_new_query_has_its_category_as_label_unless_one_is_given(settings):
+    boats = added(settings, "need.rescue_boats", "We need a boat", "--lang", "en")
+    assert (boats.label, boats.iasc, boats.hxl, boats.threshold) == ("Rescue boats", "CCCM", "", None)
+    assert boats.sentences == {"en": ["We need a boat"]}
+    rafts = added(
+        settings, "need.rafts", "We need a raft", "--label", "Rafts!", "--iasc", "Logistics", "--hxl", "#need"
+    )
+    assert (rafts.label, rafts.iasc, rafts.hxl) == ("Rafts!", "Logistics", "#need")
+
+
+def test_a_listed_query_has_its_whole_id_in_a_pipe_too(settings):
+    long = "need.baby_and_hygiene_supplies_for_the_school"
+    added(settings, long, "We need diapers")
+    done = CliRunner().invoke(query, ["list"], obj=settings, catch_exceptions=False)
+    assert long in done.output and WATER.id in done.output
+
+
+def test_sentences_are_added_to_a_query_that_exists_and_nothing_else_changes(settings):
+    changed = added(settings, "need.water", "Thirst here", "--lang", "en")
+    assert changed.sentences == WATER.sentences | {"en": [*WATER.sentences["en"], "Thirst here"]}
+    assert (changed.label, changed.iasc, changed.hxl, changed.threshold) == (WATER.label, WATER.iasc, WATER.hxl, None)
+
+
+def test_what_is_given_beside_the_sentences_of_a_query_that_exists_is_applied(settings):
+    args = ("--label", "Clean water", "--iasc", "Health", "--hxl", "#need +x", "--threshold", "0.5")
+    changed = added(settings, "need.water", "Thirst here", *args)
+    assert (changed.label, changed.iasc, changed.hxl, changed.threshold) == ("Clean water", "Health", "#need +x", 0.5)
+
+
+def test_what_a_query_reads_and_from_where_on_it_alerts_is_edited_and_taken_away_again(settings):
+    def edited(*args):
+        done = CliRunner().invoke(query, ["edit", "need.water", *args], obj=settings, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return read_queries(settings)["need.water"]
+
+    words = ("--languages", "es, qu", "--area", "-18.4,-81.4,0.1,-68.6", "--must", "agua,yaku*", "--expires", "2d")
+    asked = edited(*words, "--probability", "0.7")
+    assert asked.where == Where(["es", "qu"], [], [-18.4, -81.4, 0.1, -68.6], ["agua", "yaku*"], [])
+    assert asked.probability == 0.7 and asked.expires_at == pytest.approx(time.time() + 2 * 86_400, abs=60)
+    assert (asked.sentences, asked.version) == (WATER.sentences, WATER.version)
+    again = edited("--languages", "", "--area", "", "--must", "", "--expires", "", "--alerts-per-hour", "5")
+    assert (again.where, again.probability, again.alerts_per_hour, again.expires) == (None, None, 5.0, "")
+    done = CliRunner().invoke(query, ["list"], obj=settings, env={"COLUMNS": "200"})
+    assert "5 an hour" in done.output
+
+
+def test_before_it_is_saved_a_query_tells_what_it_would_have_alerted_and_what_that_costs(settings, tmp_path):
+    lines = [
+        {"id": f"p{n}", "text": text, "lang": lang, "created_at": 1_795_000_000 + 1800 * n}
+        for n, (lang, text) in enumerate(
+            [
+                ("en", "We need a boat, the river is all around us"),
+                ("en", "what a goal!"),
+                ("es", "Necesitamos un barco, el río nos rodea"),
+            ]
+            * 2
+        )
+    ]
+    file = tmp_path / "posts.jsonl"
+    file.write_text("".join(json.dumps(line | {"author": str(n)}) + "\n" for n, line in enumerate(lines)))
+    words = ["need.boats", "We need a boat, the river is all around us", "--languages", "en", "--replay", str(file)]
+    done = CliRunner().invoke(query, ["test", *words, "--threshold", "0.5"], obj=settings, env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.output
+    assert "2 alerts" in done.output and "6 posts of 2.5 h" in done.output and "0.8 alerts to read" in done.output
+    assert "need.boats" not in read_queries(settings)
+    wrong = CliRunner().invoke(query, ["test", "need.boats", "a boat", "--replay", "nowhere.jsonl"], obj=settings)
+    assert wrong.exit_code == 2 and "no file and no time span" in wrong.output
+
+
+@pytest.fixture
+def released(settings, tmp_path, monkeypatch):
+    """Settings of a deployment whose `encoders` topic names a version of a registry; and that version."""
+    monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
+    tiny_bundle(tmp_path / "v1", words=words_of([]))
+    version = Registry(tmp_path / "registry").publish(tmp_path / "v1")
+    change_release(settings, lambda release: release.use(version, 1.0))
+    encoder = settings.encoder.model_copy(update={"registry": str(tmp_path / "registry")})
+    return settings.model_copy(update={"encoder": encoder}), version
+
+
+def ask(settings, *args):
+    done = CliRunner().invoke(query, ["test", "we need water", *args], obj=settings)
+    return done.exit_code, done.output
+
+
+def test_a_text_is_tested_with_the_version_that_is_current_as_workers_would(released):
+    settings, version = released
+    code, said = ask(settings)
+    assert code == 0 and f"version {version} (current at" in said
+    code, said = ask(settings, "--version", "own")
+    assert code == 0 and "version own (as asked)" in said and version not in said
+
+
+def test_a_current_version_that_cannot_be_had_is_no_reason_to_answer_with_another(released):
+    settings, version = released
+    lost = settings.model_copy(update={"encoder": settings.encoder.model_copy(update={"registry": None})})
+    code, said = ask(lost)
+    assert code == 1 and version in said and "--version own" in said and "need.water" not in said
+
+
+def test_without_a_broker_the_settings_own_encoder_answers_and_that_is_said(released):
+    settings, _ = released
+    alone = settings.model_copy(update={"broker": settings.broker.model_copy(update={"bootstrap": "127.0.0.1:9"})})
+    code, said = ask(alone, "--bundled")
+    assert code == 0 and "no broker at 127.0.0.1:9" in said and "need.water" in said

@@ -1,0 +1,81 @@
+"""`crisis why-not`: what the topics and the view know of a post, in one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from kafka import KafkaProducer
+
+from models.encoders.load import load_encoder
+from models.queries import load_queries
+from models.records import Deletion, Frame, MatchedFrame, Origin, Post, Reject, Repeat
+from streams.broker.queries import publish_queries
+from streams.broker.topics import make_topics
+from streams.commands.why_not import why_not
+from streams.config import load_settings
+from streams.pipeline import stages
+from streams.pipeline.frames import encode_frame
+from streams.view.connect import connect
+from streams.view.live import LiveView
+from tests.outputs.invented import invent
+from tests.outputs.topics import fresh_prefix
+
+
+def post(name: str, text: str = "what a goal!") -> Post:
+    return Post(f"x:a/{name}", text, 1.0, 1.0, lang="en")
+
+
+@pytest.fixture
+def settings(embedded_broker, redis_url):
+    prefix = fresh_prefix()
+    made = load_settings(broker={"bootstrap": embedded_broker}, topics={"prefix": prefix}, redis={"url": redis_url})
+    make_topics(made)
+    publish_queries(made, {q.id: q for q in load_queries() if q.category == "water"})
+    plain = Frame(Origin(0, 0), [post("chatter")])
+    embedded = stages.embed(plain, load_encoder("flood"))
+    matched = MatchedFrame(**{f: getattr(embedded, f) for f in embedded.__struct_fields__})
+    clean = Frame(
+        Origin(0, 1), [post("chatter"), post("late")], [Repeat("x:a/copy", "x:a/first", 1.0)], [Deletion("x:b", 1.0)]
+    )
+    refused = Reject("bad_time", "in 1970", "normalise", Origin(0, 0), 0, 1.7e9, b'{"id": "x:a/odd", "text": "x"}')
+    records = {"posts.matched": matched, "posts.clean": clean}
+    producer = KafkaProducer(bootstrap_servers=embedded_broker)
+    for topic, frame in records.items():
+        producer.send(made.topics.name(topic), value=encode_frame(frame), partition=0).get(10)
+    producer.send(made.topics.name("posts.rejected"), value=msgspec.json.encode(refused), partition=0).get(10)
+    producer.close()
+
+    async def alert() -> None:
+        async with connect(made.redis) as redis:
+            given = invent("x:a/need")
+            gone = msgspec.structs.replace(invent("x:a/edited"), status="withdrawn", withdrawn_because="edited")
+            await LiveView(redis, made).put_alerts([given, gone])
+
+    asyncio.run(alert())
+    return made
+
+
+def test_each_way_a_post_can_go_has_its_sentence(settings):
+    told = {
+        "x:a/need": "It gave an alert: need.water",
+        "x:a/edited": "was withdrawn",
+        "x:a/copy": "It was folded: it repeats x:a/first",
+        "x:b/any": "It was deleted",
+        "x:a/odd": "It was refused (bad_time at normalise: in 1970)",
+        "x:a/late": "It is late",
+        "x:a/chatter": "No query is likely enough: nearest is ",
+        "x:a/unheard": "No post x:a/unheard came in since",
+    }
+    for post_id, sentence in told.items():
+        done = CliRunner().invoke(why_not, [post_id], obj=settings, catch_exceptions=False)
+        assert sentence in done.output, (post_id, done.output)
+
+
+def test_a_text_needs_neither_broker_nor_redis():
+    settings = load_settings(broker={"bootstrap": "127.0.0.1:9"})
+    done = CliRunner().invoke(why_not, ["--text", "what a goal!", "--bundled", "--version", "own"], obj=settings)
+    assert done.exit_code == 0 and "No query is likely enough" in done.output
+    assert CliRunner().invoke(why_not, [], obj=settings).exit_code == 2

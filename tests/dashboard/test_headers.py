@@ -1,0 +1,112 @@
+"""With a token set, nobody reads anything without it."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from models.errors import ConfigError
+from streams.dashboard.app import create_dashboard
+from streams.dashboard.headers import COOKIE, session_of
+from streams.view.connect import connect
+from streams.view.live import LiveView
+from tests.dashboard.serving import settings_for
+
+TOKEN = "correct horse battery staple"
+
+
+@pytest.fixture
+async def client(tmp_path, redis_url):
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    settings = settings_for(redis_url, token_file=str(tmp_path / "token"), allowed_hosts="ops.example")
+    redis = connect(settings.redis)
+    app = create_dashboard(settings, LiveView(redis, settings), None)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://ops.example") as client:
+        yield client
+    await redis.aclose()
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/state", "/api/alerts", "/api/clusters", "/api/search?text=x", "/events", "/", "/nowhere", "/static"]
+)
+async def test_without_the_token_there_is_nothing(client, path):
+    answer = await client.get(path)
+    assert answer.status_code == 401 and "Bearer" in answer.headers["www-authenticate"]
+
+
+@pytest.mark.parametrize("value", [f"Bearer {TOKEN}x", "Bearer ", f"Basic {TOKEN}", TOKEN, "Bearer \u00e9"])
+async def test_a_wrong_token_is_no_token(client, value):
+    assert (await client.get("/api/state", headers={"Authorization": value.encode("latin-1")})).status_code == 401
+
+
+async def test_a_script_sends_the_token_as_bearer(client):
+    answer = await client.get("/api/alerts", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.status_code == 200 and answer.json()["alerts"] == []
+
+
+async def test_health_and_style_are_open(client):
+    assert (await client.get("/healthz")).status_code == 200
+    assert (await client.get("/static/page.css")).status_code == 200
+
+
+async def test_a_browser_is_sent_to_the_login_page_and_back(client):
+    sent = await client.get("/?kind=need&q=a%20b", headers={"accept": "text/html"})
+    assert sent.status_code == 303 and sent.headers["location"] == "/login?next=%2F%3Fkind%3Dneed%26q%3Da%2520b"
+    form = await client.get(sent.headers["location"])
+    assert 'value="/?kind=need&amp;q=a%20b"' in form.text
+    back = await client.post("/login", data={"token": TOKEN, "next": "/?kind=need&q=a%20b"})
+    assert back.status_code == 303 and back.headers["location"] == "/?kind=need&q=a%20b"
+    cookie = back.headers["set-cookie"].lower()
+    assert "httponly" in cookie and "samesite=strict" in cookie and TOKEN not in back.headers["set-cookie"]
+    assert (await client.get("/api/state")).status_code == 200  # the client keeps the cookie
+
+
+async def test_a_wrong_login_gets_no_cookie(client):
+    answer = await client.post("/login", data={"token": "guess"})
+    assert answer.status_code == 403 and "set-cookie" not in answer.headers and "not the token" in answer.text
+
+
+@pytest.mark.parametrize(
+    "back", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "", "/\r\nX: y"]
+)
+async def test_login_never_leads_to_another_site(client, back):
+    answer = await client.post("/login", data={"token": TOKEN, "next": back})
+    assert answer.headers["location"] == "/"
+
+
+async def test_the_way_back_is_escaped_in_the_form(client):
+    form = await client.get("/login", params={"next": '"><script>alert(1)</script>'})
+    assert "<script>" not in form.text
+
+
+async def test_a_flood_of_a_form_is_refused(client):
+    assert (await client.post("/login", content=b"token=" + b"x" * 100_000)).status_code == 403
+
+
+async def test_the_cookie_of_an_older_token_is_worth_nothing(client):
+    client.cookies.set(COOKIE, session_of("the old token"))
+    assert (await client.get("/api/state")).status_code == 401
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+async def test_a_page_of_somebody_else_reaches_nothing_by_giving_its_name_our_address(redis_url, host):
+    settings = settings_for(redis_url, host=host)
+    redis = connect(settings.redis)
+    app = create_dashboard(settings, LiveView(redis, settings), None)
+    for name, status in (("attacker.example:8080", 400), ("localhost:8080", 200), ("127.0.0.1:8080", 200)):
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=f"http://{name}") as client:
+            assert (await client.get("/healthz")).status_code == status
+    await redis.aclose()
+
+
+@pytest.mark.parametrize("content", ["\nreal-secret-of-many-letters\n", "a\n", "   \n"])
+def test_a_token_file_that_is_blank_or_short_stops_the_dashboard_rather_than_open_it(tmp_path, redis_url, content):
+    (tmp_path / "token").write_text(content)
+    settings = settings_for(redis_url, token_file=str(tmp_path / "token"))
+    with pytest.raises(ConfigError, match="16 or more"):
+        create_dashboard(settings, LiveView(connect(settings.redis), settings), None)
+
+
+async def test_readyz_says_what_the_page_says_to_whoever_asks(client):
+    answer = await client.get("/readyz")
+    assert answer.status_code == 503 and "no worker has ever spoken" in answer.text

@@ -1,0 +1,114 @@
+"""Teaching from the page: its API and, in a real browser, one key each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, expect
+
+from streams.broker.labels import read_labels
+from streams.broker.topics import make_topics
+from streams.config import Settings, load_settings
+from tests.dashboard.seeding import fill, several
+from tests.dashboard.serving import Served, served
+from tests.dashboard.test_page import cards, opened, until_open
+from tests.outputs.topics import fresh_prefix
+
+CLIENT = httpx.Client(timeout=30)
+SLOW_MS = 20_000  # a label is on the broker before the page shows it
+GET, POST = CLIENT.get, CLIENT.post
+
+
+@pytest.fixture
+def settings(embedded_broker: str, embedded_redis_url: str) -> Settings:
+    made = load_settings(
+        redis={"url": embedded_redis_url}, broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()}
+    )
+    make_topics(made)
+    return made
+
+
+@pytest.fixture
+def server(settings: Settings) -> Iterator[Served]:
+    with served(settings) as running:
+        now = time.time()
+        running.call(lambda view: fill(view, several(12, now), now))
+        until_open(running, 12)
+        until(lambda: GET(f"{running.url}/api/taught").json()["problem"] == "")
+        yield running
+
+
+def until(done) -> None:
+    for _ in range(400):
+        if done():
+            return
+        time.sleep(0.05)
+    raise AssertionError("never")
+
+
+def test_a_verdict_is_taught_measured_and_taken_back(server, settings):
+    shown = GET(f"{server.url}/api/alerts").json()["alerts"]
+    alert = next(one["alert"] for one in shown if one["alert"]["level"] == "alert")
+    sent = {"alert_id": alert["alert_id"], "verdict": "wrong", "by": "Ada"}
+    assert POST(f"{server.url}/api/labels", json=sent).json()["text"] == alert["post"]["text"]
+    (kept,) = read_labels(settings).values()
+    assert (kept.post_id, kept.query_id, kept.verdict, kept.level) == (
+        alert["post"]["id"], alert["query_id"], "wrong", "alert",
+    )  # fmt: skip
+    taught = GET(f"{server.url}/api/taught").json()
+    assert taught["said"] == {kept.key: ["wrong", "Ada"]} and taught["total"] == 1
+    (measured,) = taught["precision"]
+    assert (measured["right"], measured["judged"]) == (0, 1) and 0.7 < measured["high"] < 0.85
+    assert taught["ask"] and alert["alert_id"] not in taught["ask"]
+    back = {"post_id": kept.post_id, "query_id": kept.query_id}
+    assert POST(f"{server.url}/api/labels/undo", json=back).status_code == 204
+    assert read_labels(settings) == {}
+    assert POST(f"{server.url}/api/labels/undo", json=back).status_code == 400
+
+
+def test_nobody_elses_page_can_teach(server, settings):
+    alert = GET(f"{server.url}/api/alerts").json()["alerts"][0]["alert"]
+    sent = {"alert_id": alert["alert_id"], "verdict": "wrong", "by": "Eve"}
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}, {"Origin": "null"}):
+        assert POST(f"{server.url}/api/labels", json=sent, headers=headers).status_code == 403
+    assert POST(f"{server.url}/api/labels", data=sent).status_code == 403  # what a form can send
+    for wrong in (
+        {"alert_id": "no such"},
+        {"verdict": "maybe"},
+        {"by": ""},
+        {"by": "x" * 9000},
+        {"text": "my own words"},
+    ):
+        assert POST(f"{server.url}/api/labels", json=sent | wrong).status_code == 400
+    assert read_labels(settings) == {}
+
+
+def test_one_key_teaches_the_next_card_follows_and_the_same_key_takes_it_back(browser: Browser, server, settings):
+    for page in opened(browser, server, {"width": 1440, "height": 900}):
+        expect(cards(page)).to_have_count(12)
+        page.keyboard.press("j")
+        page.keyboard.press("w")
+        page.locator("#who-name").fill("Ada")
+        page.keyboard.press("Enter")
+        first, second = cards(page).nth(0), cards(page).nth(1)
+        expect(first.locator(".verdicts .v-wrong")).to_have_attribute("aria-pressed", "true", timeout=SLOW_MS)
+        expect(first.locator(".said")).to_have_text("says Ada", timeout=SLOW_MS)
+        page.keyboard.press("k")  # whichever was focused when the dialog closed: back to the first
+        page.keyboard.press("k")
+        page.keyboard.press("r")  # asked for the name once only
+        expect(second).to_be_focused(timeout=SLOW_MS)
+        page.keyboard.press("n")
+        expect(second.locator(".verdicts .v-none")).to_have_attribute("aria-pressed", "true", timeout=SLOW_MS)
+        until(lambda: sorted(x.verdict for x in read_labels(settings).values()) == ["none", "right"])
+        page.locator(".teaching summary").click()
+        expect(page.locator("#lessons li")).to_have_count(2, timeout=SLOW_MS)
+        page.locator("#lessons li", has_text="not a need").get_by_role("button").click()
+        expect(page.locator("#lessons li")).to_have_count(1, timeout=SLOW_MS)
+        expect(second.locator(".verdicts .v-none")).to_have_attribute("aria-pressed", "false", timeout=SLOW_MS)
+        page.keyboard.press("Escape")
+        page.keyboard.press("j")
+        page.keyboard.press("r")
+        until(lambda: not read_labels(settings))

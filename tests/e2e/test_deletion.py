@@ -1,0 +1,110 @@
+"""Deletion deletes: what a person took back is in no store and in no record written afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import msgspec
+import pytest
+from redis.asyncio import Redis
+
+from models.feedback.records import Label
+from streams.broker.authors import posts_of
+from streams.broker.labels import publish_labels, read_labels
+from streams.commands.forget import forget_posts
+from tests.e2e.harness import newest
+
+pytestmark = [pytest.mark.redis, pytest.mark.timeout(300)]
+
+WORD, STREET, PLACE = b"zebrafish77", b"Ataturk Cad", b"36.2021"
+CLEAN_S = 10.0
+
+
+async def keys_that_hold(redis: Redis, words: tuple[bytes, ...]) -> list[bytes]:
+    """Every key whose value holds one of the words, whatever its type."""
+    found = []
+    async for key in redis.scan_iter(count=1000):
+        kind = (await redis.type(key)).decode()
+        if kind == "string":
+            values = [await redis.get(key) or b""]
+        elif kind == "hash":
+            values = [x for pair in (await redis.hgetall(key)).items() for x in pair]
+        elif kind == "list":
+            values = await redis.lrange(key, 0, -1)
+        elif kind == "zset":
+            values = await redis.zrange(key, 0, -1)
+        else:
+            values = list(await redis.smembers(key))
+        if any(word in value for value in values for word in words):
+            found.append(key)
+    return found
+
+
+async def test_a_deleted_post_is_in_no_store_ten_seconds_later_and_is_not_published_again(start):
+    cry = "my mother is trapped under the rubble, send a rescue team"
+    post = {
+        "id": "bsky:did:plc:victim42/1",
+        "text": f"URGENT {WORD.decode()} {cry} to {STREET.decode()} 12",
+        "lang": "en",
+    }
+    post |= {"source": "bluesky", "author": "victim", "url": "https://a.example/victim42/1"}
+    post |= {"geo": {"lat": 36.2021, "lon": 36.1601}}
+    words = (WORD, STREET, PLACE, b"a.example/victim42")
+    said = Label(post["id"], "need.search_rescue", "right", "Ada", time.time(), post["text"], "en")
+    async with start(partitions=2) as live:
+        await asyncio.to_thread(publish_labels, live.settings, [said])
+        await live.start_worker()
+        around = [{"id": f"bsky:did:plc:o{n}/1", "author": f"o{n}", "text": f"house {n}: {cry}"} for n in range(12)]
+        await live.send([json.dumps(p).encode() for p in (post, *around)])
+        await live.until_through(13)
+        assert await keys_that_hold(live.redis, words), "it was in no store: the test shows nothing"
+        told = len(live.alerts())
+        await live.send([json.dumps({"id": post["id"], "kind": "delete"}).encode()])
+        await live.until_through(14)
+        deadline = time.monotonic() + CLEAN_S
+        while left := await keys_that_hold(live.redis, words) or await asyncio.to_thread(read_labels, live.settings):
+            assert time.monotonic() < deadline, left
+            await asyncio.sleep(0.5)
+        now = newest(live.alerts())
+        gone = [a for a in now.values() if a["post"]["id"] == post["id"]]
+        assert len(live.alerts()) > told and gone and {a["status"] for a in gone} == {"withdrawn"}
+        assert not [word for a in gone for word in words if word in json.dumps(a).encode()]
+        assert all([await live.redis.ttl(f"{live.view.prefix}alert:{a['alert_id']}") > 0 for a in now.values()])
+
+
+async def test_a_forgotten_author_is_in_no_store_and_the_receipt_names_nobody(start):
+    cry = "we are trapped under the rubble, send a rescue team"
+    words = (WORD, b"@Ayse_K", b"a.example/77")
+    hers = [
+        {
+            "id": f"web:{n}",
+            "author": "@Ayse_K ",
+            "text": f"{WORD.decode()} {cry}, house {n}",
+            "url": "https://a.example/77",
+        }
+        for n in range(3)
+    ]
+    others = [{"id": f"web:o{n}", "author": f"o{n}", "text": f"house {n}: {cry}"} for n in range(12)]
+    async with start(partitions=2) as live:
+        await live.start_worker()
+        await live.send([json.dumps(p).encode() for p in (*hers, *others)])
+        await live.until_through(15)
+        await live.until_placed()
+        assert await keys_that_hold(live.redis, words), "she was in no store: the test shows nothing"
+        ids = await asyncio.to_thread(posts_of, live.settings, "ayse_k")
+        assert sorted(ids) == [p["id"] for p in hers]
+        receipt = await forget_posts(live.settings, ids, None, within_s=60)
+        assert receipt.clean and receipt.posts == 3 and receipt.before["alerts"] and receipt.before["snapshot"]
+        assert not await keys_that_hold(live.redis, words)
+        for topic in ("alerts", "clusters"):  # what compaction leaves: the last record of each key
+            last = {record.key: record.value for record in live.read(topic)}
+            assert (last or topic == "clusters") and not [
+                value for value in last.values() for word in words if word in value
+            ], topic
+        told = msgspec.json.encode(receipt)
+        assert not [word for word in (*words, b"web:") if word in told]
+        again = await forget_posts(live.settings, ids, None, within_s=60)
+        assert again.clean and not any(again.before.values())
+        assert len([a for a in newest(live.alerts()).values() if a["status"] == "active"]) >= 12

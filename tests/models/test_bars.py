@@ -1,0 +1,113 @@
+"""Bars that follow the stream: budgets kept, precision reached, nothing below a suggestion."""
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.bars import FEW, OTHERS, Bars, Recent, Seen, precision_bar
+from models.matching import MatchConfig
+from models.records import Match, Post
+from tests.models.test_reading import FOOD, NEED, matcher
+
+BUDGETED = msgspec.structs.replace(NEED, alerts_per_hour=10.0)
+
+
+def stream(probabilities, per_hour: float, bars: Bars, made, start: float = 0.0, size: int = 10):
+    """Feed readings at a steady rate, `size` a frame; returns (time, probability) of those that alerted."""
+    given = []
+    for first in range(0, len(probabilities), size):
+        frame = {
+            f"p{start}-{n}": (start + n * 3600 / per_hour, round(float(likely), 3))
+            for n, likely in enumerate(probabilities[first : first + size], first)
+        }
+        posts = [Post(post_id, "x", 0.0, at) for post_id, (at, _) in frame.items()]
+        found = [Match(i, "need.water", "1", "suggestion", likely, 0.5, likely) for i, (_, likely) in frame.items()]
+        for settled in bars.settle(found, posts, made):
+            if settled.level == "alert":
+                given.append(frame[settled.post_id])
+    return given
+
+
+def test_a_steady_stream_gives_about_the_alerts_an_hour_that_were_asked_for_and_the_likeliest():
+    dice, made = np.random.default_rng(1), matcher(BUDGETED, FOOD)
+    bars = Bars(made.config)
+    given = stream(dice.uniform(0.2, 0.9, 600 * 8), 600, bars, made)
+    by_hour = np.histogram([at for at, _ in given], bins=8, range=(0, 8 * 3600))[0]
+    assert 7 <= by_hour[1:].mean() <= 12 and by_hour.max() <= 20
+    assert np.mean([p for _, p in given]) > 0.85  # of a uniform .2 to .9, ten in 600 lie above .888
+
+
+def test_a_flood_does_not_spend_the_budget_many_times_over_and_the_clearest_call_still_comes_through():
+    dice, made = np.random.default_rng(2), matcher(BUDGETED)
+    bars = Bars(made.config)
+    stream(dice.uniform(0.2, 0.9, 600), 600, bars, made)
+    flood = stream(dice.uniform(0.2, 0.95, 6_000), 6_000, bars, made, start=3600.0)
+    assert len(flood) <= 25
+    assert stream([0.99], 600, bars, made, start=7200.0)
+
+
+def test_two_halves_of_the_partitions_get_half_of_the_budget_each():
+    dice, made = np.random.default_rng(3), matcher(BUDGETED)
+    half = Bars(made.config, partitions=2)
+    given = stream(dice.uniform(0.2, 0.9, 600 * 6), 600, half, made)
+    assert 3 * 5 <= len(given) <= 6.5 * 6
+
+
+def test_a_frame_that_comes_again_counts_once():
+    made = matcher(BUDGETED)
+    bars = Bars(made.config)
+    post = Post("p", "x", 0.0, 10.0)
+    found = [Match("p", "need.water", "1", "suggestion", 0.9, 0.5, 0.9)]
+    assert bars.settle(found, [post], made) == bars.settle(found, [post], made)
+    assert len(bars._recent["need.water"].readings) == 1
+
+
+@given(st.lists(st.sampled_from(np.linspace(0.2, 1, 33).tolist()), min_size=FEW, max_size=90), st.floats(0.3, 0.95))
+@settings(max_examples=30)
+def test_what_lies_above_a_precision_bar_has_the_mean_asked_for_and_a_lower_bar_would_not(probabilities, target):
+    recent = Recent()
+    for n, likely in enumerate(probabilities):
+        recent.add(f"p{n}", Seen(float(n), likely, likely))
+    bar = precision_bar(recent, target)
+    above = [p for p in probabilities if p >= bar]
+    assert not above or np.mean(above) >= target - 1e-9 or bar == target
+    below = [p for p in probabilities if p < bar]
+    more = above + [p for p in below if p == max(below)]
+    assert not below or np.mean(more) < target + 1e-9 or bar == target
+
+
+def test_a_target_precision_holds_live_where_probabilities_do():
+    dice = np.random.default_rng(4)
+    made = matcher(NEED, FOOD, config=MatchConfig(target_precision=0.8))
+    bars = Bars(made.config)
+    likely = dice.beta(1, 2, 4000) * 0.8 + 0.2
+    given = stream(likely, 600, bars, made, size=100)
+    assert 0.78 <= np.mean([p for _, p in given]) <= 0.82  # how many are right, where a probability is one
+    assert 0.5 < bars.now[OTHERS] < 0.8
+
+
+def test_a_query_with_a_bar_of_its_own_follows_neither_budget_nor_target():
+    own = msgspec.structs.replace(NEED, probability=0.7)
+    made = matcher(own, config=MatchConfig(target_precision=0.9))
+    assert made.thresholds[0].alert == pytest.approx(0.7)
+    found = [Match("p", "need.water", "1", "alert", 0.75, 0.7, 0.75)]
+    assert Bars(made.config).settle(found, [Post("p", "x", 0, 0)], made) == found
+
+
+def test_what_alerts_comes_before_what_does_not_though_less_likely():
+    strict = msgspec.structs.replace(NEED, probability=0.99)
+    vectors = np.array([[0.3, 0, 0.27, 0]], np.float32)
+    made = matcher(strict, FOOD, config=MatchConfig(alert_probability=0.2, suggestion_probability=0.1))
+    found = made.match(["p"], vectors, "axes")
+    assert [(m.query_id, m.level) for m in found] == [("need.food", "alert"), ("need.water", "suggestion")]
+    assert found[0].probability < found[1].probability
+
+
+def test_without_suggestions_a_moving_bar_gives_alerts_only():
+    made = matcher(BUDGETED, config=MatchConfig(suggestions=False))
+    found = [Match(f"p{n}", "need.water", "1", "suggestion", p, 0.5, p) for n, p in enumerate((0.9, 0.3, 0.4))]
+    posts = [Post(f"p{n}", "x", 0.0, 1.0) for n in range(3)]
+    settled = Bars(made.config).settle(found, posts, made)
+    assert settled and all(m.level == "alert" for m in settled)

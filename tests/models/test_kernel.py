@@ -1,0 +1,96 @@
+"""The kernel's short cuts, over several tiles of clusters, are held to products of everything with everything."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from models.clusters.kernel import TILE, Kernel, to_grid
+from models.clusters.near import Near
+
+ATTACH, MERGE, DENSE, WORDS = 0.4, 0.3, 24, 64
+
+
+class Everything(Kernel):
+    """The same clusters, each post compared with all of them exactly, and before a merge all with all."""
+
+    def place(self, rows):
+        slots = []
+        for row in rows:
+            live = np.flatnonzero(self.counts[: self.size] > 0)
+            means = (self.sums[live] @ row) / self.counts[live]
+            best = int(means.argmax()) if len(live) else -1
+            slot = int(live[best]) if len(live) and means[best] >= self.t_attach else self.size
+            self.size = max(self.size, slot + 1)
+            self._reserve(self.size)
+            self.sums[slot] += row
+            self.counts[slot] += 1
+            slots.append(slot)
+        return slots
+
+    def merge(self, full=True):
+        everyone = Near(np.flatnonzero(self.counts[: self.size] > 0).tolist())
+        self._near, self._nearest = everyone, Near(everyone.open)
+        return super().merge(full)
+
+
+def posts(rng, n, topics):
+    """Rows near a few hundred topics: a dense half and a few words of many."""
+    vectors = np.zeros((n, DENSE + WORDS))
+    which = rng.integers(0, len(topics), n)
+    vectors[:, :DENSE] = topics[which] + 0.6 * rng.standard_normal((n, DENSE))
+    for i, topic in enumerate(which):
+        words = (topic * 7 + rng.integers(0, 5, 3)) % WORDS
+        vectors[i, DENSE + words] = rng.choice([-3.0, 3.0], 3)
+    return to_grid(vectors)
+
+
+@pytest.mark.parametrize("dense", [DENSE, DENSE + WORDS])
+@pytest.mark.parametrize("seed", range(3))
+def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed, dense):
+    rng = np.random.default_rng(seed)
+    topics = rng.standard_normal((900, DENSE))
+    quick, slow = (kind(DENSE + WORDS, ATTACH, MERGE, dense) for kind in (Kernel, Everything))
+    widest = 0
+    for turn in range(60):
+        rows = posts(rng, 50, topics)
+        assert quick.place(rows) == slow.place(rows)
+        widest = max(widest, quick.size)
+        for slot in rng.integers(0, quick.size, 3).tolist():
+            if quick.counts[slot] > 0:
+                row = None if rng.random() < 0.5 else quick.mean(slot) * 0
+                assert quick.take(slot, row) == slow.take(slot, row)
+        for slot in rng.integers(0, quick.size, 2).tolist():
+            quick.drop(slot)
+            slow.drop(slot)
+        if turn % 3 == 0:
+            assert quick.merge(turn % 9 == 0) == slow.merge(turn % 9 == 0)
+        if turn % 20 == 10:
+            assert quick.compact() == slow.compact()
+        if turn % 20 == 15:
+            for kernel in (quick, slow):
+                k = kernel.size
+                kernel.load(kernel.sums[:k].copy(), kernel.counts[:k].copy(), set(kernel.dirty), set(kernel.fresh))
+        np.testing.assert_array_equal(quick.counts[: quick.size], slow.counts[: slow.size])
+    assert widest > TILE
+
+
+def test_after_a_change_of_encoder_a_cluster_is_compared_with_all_once_a_post_touches_it():
+    kernel = Kernel(2, 0.9, 0.8)
+    sums = to_grid(np.array([[1.0, 0.0], [1.0, 0.01], [0.0, 1.0]]))
+    kernel.load(sums, np.ones(3), set(), set(), strange={0, 1, 2})
+    assert kernel.merge() == []  # a new encoder alone joins no clusters
+    assert kernel.place(to_grid(np.array([[0.0, 1.0]]))) == [2] and kernel.merge() == []
+    assert kernel.place(to_grid(np.array([[1.0, 0.02]]))) == [1] and kernel.merge() == [(1, 0)]
+
+
+def test_pairs_follow_what_was_absorbed_and_what_moved():
+    near = Near()
+    near.add(np.array([3, 3, 2]), np.array([1, 0, 0]))
+    near.absorb(3, 2)
+    assert [side.tolist() for side in near.pairs(4)] == [[2, 2], [0, 1]]
+    near.move(np.array([0, -1, 1, -1]))
+    assert [side.tolist() for side in near.pairs(2)] == [[1], [0]]
+    near.open.add(1)
+    near.clear()
+    assert not near.open and not near.pairs(2)[0].size

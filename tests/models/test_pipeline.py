@@ -1,0 +1,54 @@
+"""`from models import open_pipeline`: texts in; matches, vectors, clusters out, as the pipeline itself finds them."""
+
+from __future__ import annotations
+
+import doctest
+
+import numpy as np
+import pytest
+
+from models import open_pipeline, pipeline
+from models.errors import Rejected
+from streams.commands.replay import replay_file
+from streams.config import load_settings
+from tests.ingest.conftest import jsonl
+
+
+def test_the_example_of_its_documentation_runs():
+    done = doctest.testmod(pipeline)
+    assert done.attempted >= 4 and not done.failed
+
+
+def test_it_finds_what_a_replay_finds(tmp_path):
+    file = jsonl(tmp_path / "p.jsonl", 6)
+    replayed = replay_file(load_settings(), file, 1_795_200_000.0, version="own")
+    read = open_pipeline("flood").read([f"Water needed at house {i}" for i in range(6)])
+    assert read.matches[0] and len(read.posts) == 6
+    expected = [replayed.matcher.match(["x"], vector[None], replayed.encoder.version) for vector in read.vectors]
+    assert [[m.query_id for m in sorted(found, key=lambda m: -m.score)] for found in expected] == [
+        [m.query_id for m in found] for found in read.matches
+    ]
+
+
+def test_clusters_go_on_from_call_to_call_and_posts_are_read_as_a_worker_reads_them():
+    opened = open_pipeline("flood")
+    first = opened.read(["The bridge in Kirna has collapsed into the river"] * 2)
+    second = opened.read(["In Kirna the bridge has collapsed into the river", "call me at 0532 123 45 67", ""])
+    assert len({*first.clusters, second.clusters[0]}) == 1
+    assert opened.cluster_of(first.posts[0].id) == second.clusters[0]
+    assert "0532" not in second.posts[1].text and np.isfinite(second.vectors).all()
+    assert opened.read([]).vectors.shape == (0, opened.encoder.dim)
+    with pytest.raises(KeyError):
+        opened.cluster_of("text/99")
+
+
+def test_what_is_no_text_is_refused():
+    with pytest.raises(Rejected):
+        open_pipeline("flood").read(["a\0b"])
+
+
+def test_the_package_alone_loads_no_encoder():
+    import models
+
+    with pytest.raises(AttributeError, match="no attribute 'open_door'"):
+        _ = models.open_door

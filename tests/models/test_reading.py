@@ -1,0 +1,191 @@
+"""The head that says what a post is, and the matcher that reads a post once by it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from models.calibration import Calibration, Fallback
+from models.matching import READINGS, MatchConfig, Matcher
+from models.queries import Query
+from models.reading import CLEAR, Head, Terms
+from models.records import Post
+
+DIM = 4
+NEED, OFFER = (
+    Query(f"{kind}.water", kind, "water", "Water", {"en": [text]})
+    for kind, text in (("need", "we have no water"), ("offer", "water to give away"))
+)
+FOOD = Query("need.food", "need", "food", "Food", {"en": ["nothing to eat"]})
+CUSTOM = Query("need.boats", "need", "boats", "Boats", {"en": ["a boat"]})
+AXES = {"we have no water": 0, "water to give away": 1, "nothing to eat": 2, "a boat": 3}
+
+
+class AxisEncoder:
+    """Each known text on an axis of its own; the rest nowhere in particular."""
+
+    version, dim = "axes", DIM
+
+    def encode(self, texts):
+        rows = np.full((len(texts), DIM), 0.5, np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            if text in AXES:
+                row[:] = np.eye(DIM, dtype=np.float32)[AXES[text]]
+        return rows
+
+
+def head(**changes) -> Head:
+    names = ["need.water", "offer.water", "need.food", "news"]
+    rows = (8 * np.eye(4, DIM)).tolist()
+    known = {"taught": Terms(query=0.0, head=1.0), "unknown": Terms(query=1.0, gate=1.0, bias=-3.0)}
+    return Head(names, rows, [0.0] * 4, **{**known, **changes})
+
+
+def matcher(*queries: Query, config: MatchConfig | None = None, learnt: Head | None = None) -> Matcher:
+    calibration = Calibration("axes", "", {}, Fallback(6.0, 3.5, 0.0, 0.0), head=learnt or head())
+    return Matcher(config or MatchConfig(), queries, AxisEncoder(), ["hello", "good morning"], calibration, queries)
+
+
+@given(arrays(np.float32, (5, DIM), elements=st.floats(-1, 1, width=32)))
+def test_class_probabilities_are_a_softmax(vectors):
+    found = np.exp(head().log_probabilities(vectors))
+    weight = 8 * np.eye(4, DIM)
+    exponentials = np.exp(vectors @ weight.T)
+    np.testing.assert_allclose(found, exponentials / exponentials.sum(1, keepdims=True), rtol=1e-4)
+
+
+def test_a_taught_query_scores_the_probability_of_its_class():
+    vectors = np.eye(DIM, dtype=np.float32)[:3]
+    scores = matcher(NEED, OFFER, FOOD).scores(vectors)
+    expected = np.exp(head().log_probabilities(vectors))
+    order = [head().place[query.id] for query in matcher(NEED, OFFER, FOOD).queries]
+    np.testing.assert_allclose(scores, expected[:, order], atol=1e-4)
+
+
+def test_a_query_the_head_never_saw_has_a_probability_from_its_direction_and_the_gate():
+    vectors = np.eye(DIM, dtype=np.float32)
+    scores = matcher(CUSTOM, NEED).scores(vectors)[:, 0]
+    assert ((scores >= 0) & (scores <= 1)).all()
+    assert scores.argmax() == AXES["a boat"]
+
+
+def test_the_gate_adds_up_every_class_of_a_kind():
+    found = head().log_probabilities(np.eye(DIM, dtype=np.float32))
+    needs = np.exp(found[:, [0, 2]]).sum(1)
+    np.testing.assert_allclose(head().gate(found, "need"), np.log(needs / (1 - needs)), rtol=1e-3)
+
+
+def test_of_the_need_and_the_offer_of_one_category_only_the_likelier_is_a_reading():
+    between = np.array([[0.72, 0.68, 0, 0]], np.float32)
+    found = matcher(NEED, OFFER, FOOD, config=MatchConfig(alert_probability=0.3)).match(["p"], between, "axes")
+    assert [m.query_id for m in found] == ["need.water"]
+
+
+@given(arrays(np.float32, (6, DIM), elements=st.floats(-1, 1, width=32)), st.floats(0.05, 0.95))
+def test_readings_come_likeliest_first_are_few_and_reach_their_level(vectors, bar):
+    config = MatchConfig(alert_probability=bar, suggestion_probability=0.01)
+    found = matcher(NEED, OFFER, FOOD, CUSTOM, config=config).match(list("abcdef"), vectors, "axes")
+    for post in "abcdef":
+        own = [m for m in found if m.post_id == post]
+        assert len(own) <= READINGS
+        assert [m.probability for m in own] == sorted((m.probability for m in own), reverse=True)
+        assert len({m.query_id.partition(".")[2] for m in own}) == len(own)
+        assert all(
+            (m.level == "alert") == (m.score >= np.float32(bar) - 1e-4) for m in own if abs(m.score - bar) > 1e-3
+        )
+
+
+def test_a_person_s_threshold_is_the_probability_from_which_the_query_alerts():
+    strict = Query("need.water", "need", "water", "Water", NEED.sentences, threshold=0.99999)
+    sure = np.eye(DIM, dtype=np.float32)[:1]
+    assert matcher(NEED).match(["p"], sure, "axes")[0].level == "alert"
+    assert matcher(strict).match(["p"], sure, "axes")[0].level == "suggestion"
+
+
+def test_urgency_is_a_logistic_line():
+    line = head(urgency=[2.0, 0.0, 0.0, 0.0, -1.0])
+    np.testing.assert_allclose(
+        line.urgent(np.eye(DIM, dtype=np.float32)[:2]), [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(1))], rtol=1e-5
+    )
+    assert head().urgent(np.eye(DIM, dtype=np.float32)).tolist() == [0, 0, 0, 0]
+
+
+def test_what_a_post_reads_as_may_be_no_need_at_all():
+    assert head().kinds(np.eye(DIM, dtype=np.float32)) == ["need.water", "offer.water", "need.food", "news"]
+
+
+@pytest.mark.parametrize("weight", [np.zeros((4, DIM)).tolist(), (1e4 * np.eye(4, DIM)).tolist()])
+def test_log_odds_are_finite_however_sure_or_empty_the_head_is(weight):
+    sure = Head(["need.water", "offer.water", "need.food", "news"], weight, [0.0] * 4, Terms(0, 1), Terms(1, 0, 1))
+    found = sure.log_probabilities(np.eye(DIM, dtype=np.float32))
+    assert np.isfinite(sure.log_odds(found, "need.water")).all() and np.isfinite(sure.gate(found, "offer")).all()
+
+
+@given(arrays(np.float32, (6, DIM), elements=st.floats(-1, 1, width=32)))
+def test_scores_share_out_the_probability_that_a_post_is_a_need_or_an_offer(vectors):
+    taught = matcher(NEED, OFFER, FOOD, CUSTOM, learnt=head(actionable=Terms(query=0.0, gate=1.0)))
+    likely, scores = taught.probabilities(vectors), taught.scores(vectors)
+    found = np.exp(head().log_probabilities(vectors)).astype(float)
+    ids = [query.id for query in taught.queries]
+    needs = [ids.index("need.food"), ids.index("need.water")]
+    need, offer = found[:, [0, 2]].sum(1), found[:, 1]
+    for rows, kind in ((needs, need), ([ids.index("offer.water")], offer)):
+        whole = (need + offer) * np.minimum(1, kind / (need + offer) / CLEAR)
+        expected = np.maximum(whole[:, None] * likely[:, rows] / likely[:, rows].max(1, keepdims=True), likely[:, rows])
+        np.testing.assert_allclose(scores[:, rows], expected, rtol=1e-3, atol=3e-6)
+    # a query never taught keeps its own probability
+    np.testing.assert_array_equal(scores[:, ids.index("need.boats")], likely[:, ids.index("need.boats")])
+
+
+def test_a_post_that_is_surely_a_need_but_of_two_categories_alerts():
+    between = np.array([[0.7, 0.0, 0.7, 0.0]], np.float32)
+    alone, shared = matcher(NEED, OFFER, FOOD), matcher(NEED, OFFER, FOOD, learnt=head(actionable=Terms(0.0, gate=1.0)))
+    assert {m.level for m in alone.match(["1"], between, "axes")} == {"suggestion"}
+    found = shared.match(["1"], between, "axes")
+    assert [m.level for m in found] == ["alert", "alert"] and found[0].probability < 0.5 < found[0].score
+
+
+@given(arrays(np.float32, (6, DIM), elements=st.floats(-1, 1, width=32)))
+def test_what_explains_a_reading_adds_up_to_its_probability(vectors):
+    config = MatchConfig(suggestion_probability=0.001)
+    found = matcher(NEED, OFFER, FOOD, CUSTOM, config=config).match(list("abcdef"), vectors, "axes")
+    for match in found:
+        assert set(match.terms) == {"bias", "query", "gate" if match.query_id == CUSTOM.id else "head"}
+        assert 1 / (1 + np.exp(-sum(match.terms.values()))) == pytest.approx(match.probability, abs=2e-3)
+
+
+def test_the_nearest_sentence_is_told_in_the_post_s_language_and_in_the_readers():
+    spoken = Query("need.water", "need", "water", "Water", {"en": ["we have no water"], "ht": ["a boat"]})
+    post = Post("p", "x", 0.0, 0.0, lang="ht")
+    sure = np.eye(DIM, dtype=np.float32)[:1]
+    (told,) = matcher(spoken).match(["p"], sure, "axes", [post])
+    assert (told.nearest, told.nearest_lang) == ("a boat", "ht")
+    assert (told.nearest_told, told.nearest_told_lang) == ("we have no water", "en")
+    (read,) = matcher(spoken, config=MatchConfig(reader_language="ht")).match(["p"], sure, "axes", [post])
+    assert (read.nearest, read.nearest_told) == ("a boat", "")
+    (unknown,) = matcher(spoken).match(["p"], sure, "axes")
+    assert (unknown.nearest, unknown.nearest_told) == ("we have no water", "")
+
+
+def test_what_people_taught_is_a_term_of_its_own_and_the_numbers_still_add_up():
+    class Taught:
+        def added(self, ids, vectors, texts, langs):
+            return np.array([[1.25 if query == "need.water" else 0.0 for query in ids]] * len(vectors), np.float32)
+
+    made, post = matcher(NEED, FOOD), Post("p", "x", 0.0, 0.0)
+    vectors = np.array([[0.3, 0, 0.2, 0]], np.float32)
+    plain = {m.query_id: m for m in made.match(["p"], vectors, "axes", [post])}
+    found = {m.query_id: m for m in made.corrected_by(Taught()).match(["p"], vectors, "axes", [post])}
+    assert found["need.water"].terms == plain["need.water"].terms | {"taught": 1.25}
+    assert "taught" not in found["need.food"].terms
+    for match in found.values():
+        assert 1 / (1 + np.exp(-sum(match.terms.values()))) == pytest.approx(match.probability, abs=2e-3)
+
+
+def test_a_post_of_a_category_that_nobody_asks_about_is_not_told_as_another():
+    water = np.array([[1.0, 0.0, 0.3, 0.0]], np.float32)
+    learnt = head(actionable=Terms(0.0, gate=1.0))
+    both, food_alone = matcher(NEED, FOOD, learnt=learnt), matcher(FOOD, learnt=learnt)
+    assert [m.query_id for m in both.match(["1"], water, "axes") if m.level == "alert"] == ["need.water"]
+    assert not food_alone.match(["1"], water, "axes")

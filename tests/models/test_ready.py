@@ -1,0 +1,101 @@
+"""One way to an encoder version that serves: verified once, with all that was measured for it, told when it is off."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+import pytest
+
+from models.calibration import read_calibration
+from models.clustering import ClusterConfig
+from models.encoders import bundle as bundles
+from models.encoders.bundle import CALIBRATION, CLUSTERS, add_file, contents, read_bundle, write_bundle
+from models.encoders.cluster_thresholds import TunedClusters
+from models.encoders.load import FLOOD
+from models.encoders.ready import load, ready, stale
+from models.encoders.registry import OWN, Registry
+from models.errors import BundleError
+from models.queries import load_queries
+from tests.releases.tiny import tiny_bundle
+
+
+def in_bundle(path, **fields) -> bytes:
+    known = {"encoder_version": read_bundle(path).id, "t_attach": 0.5, "t_merge": 0.4, "lexical": 0.6}
+    return msgspec.json.encode(known | fields)
+
+
+def test_a_version_from_the_registry_is_hashed_once_on_its_way_into_service(tmp_path, monkeypatch):
+    tiny_bundle(tmp_path / "v1")
+    registry = Registry(tmp_path / "registry")
+    version = registry.publish(tmp_path / "v1")
+    registry.fetch(version, tmp_path / "cache")
+    hashed = []
+    plain = bundles._sha256
+    monkeypatch.setattr(bundles, "_sha256", lambda path: hashed.append(path.name) or plain(path))
+    loaded = load(registry.fetch(version, tmp_path / "cache"), version)
+    assert (loaded.name, loaded.encoder.version) == (version, version)
+    assert sorted(hashed) == ["model.safetensors", "tokenizer.json"]
+
+
+def test_what_is_ready_scores_as_its_matcher_does_and_knows_its_queries():
+    queries = load_queries()[:4]
+    made = ready(load("flood"), queries)
+    assert made.name == OWN and list(made.queries) == [q.id for q in queries]
+    assert made.matcher.scores(made.encoder.encode(["we need water"])).shape == (1, 4)
+
+
+def test_cluster_thresholds_come_with_the_bundle_and_make_a_version_of_their_own(tmp_path):
+    tiny_bundle(tmp_path / "v")
+    registry = Registry(tmp_path / "registry")
+    before = registry.publish(tmp_path / "v")
+    add_file(tmp_path / "v", CLUSTERS, in_bundle(tmp_path / "v"))
+    after = registry.publish(tmp_path / "v")
+    assert after != before and after.startswith(before)
+    loaded = load(registry.fetch(after, tmp_path / "cache"), after)
+    assert (loaded.clusters.t_attach, loaded.clusters.t_merge) == (0.5, 0.4)
+    assert load(registry.fetch(before, tmp_path / "cache"), before).clusters is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"encoder_version": "f" * 12}, "measure anew"),
+        ({"t_merge": 0.6}, "must not be"),
+        ({"t_attach": 7.0}, "between 0 and 1"),
+        ({"t_atach": 0.5}, "t_atach"),
+    ],
+)
+def test_thresholds_of_another_encoder_or_out_of_range_are_refused(tmp_path, fields, told):
+    tiny_bundle(tmp_path / "v")
+    add_file(tmp_path / "v", CLUSTERS, in_bundle(tmp_path / "v", **fields))
+    with pytest.raises(BundleError, match=told):
+        load(tmp_path / "v")
+
+
+def test_what_was_given_by_hand_holds_against_the_bundle_and_another_share_of_words_against_all():
+    tuned = TunedClusters("e", 0.5, 0.4, 0.6)
+    plain = ClusterConfig()
+    assert tuned.fit(plain) == ClusterConfig(t_attach=0.5, t_merge=0.4)
+    assert tuned.fit(ClusterConfig(t_attach=0.9), {"t_attach"}) == ClusterConfig(t_attach=0.9, t_merge=0.4)
+    alone = ClusterConfig(lexical=0.0, t_attach=0.7, t_merge=0.6)
+    assert tuned.fit(alone) == alone
+
+
+def test_the_clusterers_defaults_are_the_bundled_encoders():
+    """Who changes one without the other would see no effect: thresholds of a bundle hold over the defaults."""
+    tuned = load("flood").clusters
+    again = "python -m training.evaluate_clusters tweets-t t_attach=… t_merge=… keep=true"
+    assert tuned is not None and tuned.fit(ClusterConfig()) == ClusterConfig(), again
+
+
+def test_a_calibration_measured_against_other_material_is_told_with_the_way_out(tmp_path, caplog):
+    encoder = load("flood").encoder
+    shipped = read_calibration(FLOOD / CALIBRATION, encoder.version)
+    other = msgspec.structs.replace(shipped, material="0" * 8)
+    assert "training.calibrate" in stale(other) and "00000000" in stale(other)
+    read = read_bundle(FLOOD)
+    write_bundle(tmp_path / "b", read.manifest, contents(read) | {CALIBRATION: msgspec.json.encode(other)})
+    with caplog.at_level(logging.WARNING):
+        assert load(tmp_path / "b", "b").calibration == other  # it is used: better than none
+    assert "other query packs" in caplog.text and "version b" in caplog.text

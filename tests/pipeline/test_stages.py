@@ -1,0 +1,175 @@
+"""The stages: what becomes of a line, an edit, a deletion."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.alerts import make_alerts, place_in_cluster
+from models.encoders.load import load_encoder
+from models.errors import VersionMismatch
+from models.matching import MatchConfig, Matcher
+from models.queries import Query
+from models.records import Deletion, Frame, Geo, Origin, Post
+from streams.pipeline import stages
+from streams.pipeline.frames import unpack_vectors
+from streams.pipeline.memory import MemoryAlerts
+from streams.pipeline.ports import Claim, Verdict
+
+WATER = Query("need.water", "need", "water", "Drinking water", {"en": ["We need drinking water"]}, "WASH", "", 0.3)
+HELP = "we need drinking water please"
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_encoder("flood")
+
+
+@pytest.fixture(scope="module")
+def matcher(encoder):
+    return Matcher(MatchConfig(contrast=0.0), [WATER], encoder, [])
+
+
+def line(post_id, text, **fields):
+    return json.dumps({"id": post_id, "text": text, **fields}).encode()
+
+
+def run(frame, encoder, matcher):
+    return stages.match(stages.embed(frame, encoder), matcher)
+
+
+def posts(*texts, kind="create", seen_at=10.0):
+    return [Post(f"p{n}", text, 1.0, seen_at, "en", kind=kind) for n, text in enumerate(texts)]
+
+
+@settings(deadline=None)  # the first call loads the language models
+@given(st.lists(st.binary(max_size=40) | st.just(line("a", "hello world")), max_size=6))
+def test_every_line_becomes_a_post_a_deletion_or_a_reject(lines):
+    value = b"\n".join(lines)
+    parsed = stages.parse(value, Origin(1, 2), 1e9, b"key")
+    assert parsed.read == len([x for x in value.split(b"\n") if x.strip(b" \t\r")])
+    claimed = [c.post_id if isinstance(c, Claim) else c for c in parsed.claims]
+    assert [c for c in claimed if isinstance(c, str)] == [p.id for p in parsed.posts]
+    assert [c for c in claimed if not isinstance(c, str)] == parsed.deletions
+
+
+def test_a_reject_keeps_its_reason_its_place_and_its_bytes():
+    parsed = stages.parse(line("a", "fine text") + b'\n{"id": "b", "te', Origin(3, 7), 1e9, b"key")
+    (reject,) = parsed.rejects
+    assert (reject.origin, reject.line, reject.raw) == (Origin(3, 7), 1, b'{"id": "b", "te')
+    assert reject.reason
+    assert reject.detail
+
+
+def test_folding_keeps_the_original_and_counts_the_repeat():
+    parsed = stages.parse(line("a", "same words here") + b"\n" + line("b", "same words here"), Origin(0, 0), 1e9, b"k")
+    frame = stages.fold(parsed, [Verdict(), Verdict(repeats="a")])
+    assert [p.id for p in frame.posts] == ["a"]
+    assert [(r.id, r.of) for r in frame.repeats] == [("b", "a")]
+
+
+def test_an_explicit_edit_is_never_folded_and_a_new_text_under_an_old_id_is_an_edit():
+    parsed = stages.parse(
+        line("a", "one text", kind="update") + b"\n" + line("b", "another text"), Origin(0, 0), 1e9, b"k"
+    )
+    frame = stages.fold(parsed, [Verdict(repeats="x"), Verdict(edits=True)])
+    assert [(p.id, p.kind) for p in frame.posts] == [("a", "update"), ("b", "update")]
+    assert not frame.repeats
+
+
+def test_embedding_several_frames_at_once_equals_embedding_each(encoder):
+    frames = [Frame(Origin(0, n), posts(*texts)) for n, texts in enumerate([["a b", "c"], [], ["d e f"]])]
+    together = stages.embed_many(frames, encoder)
+    for frame, one in zip(frames, together, strict=True):
+        alone = stages.embed(frame, encoder)
+        assert one.origin == frame.origin
+        assert np.allclose(unpack_vectors(one), unpack_vectors(alone), atol=1e-3)
+
+
+def test_a_frame_of_another_encoder_version_is_refused(encoder, matcher):
+    import msgspec
+
+    embedded = stages.embed(Frame(Origin(0, 0), posts(HELP)), encoder)
+    with pytest.raises(VersionMismatch, match="other"):
+        stages.match(msgspec.structs.replace(embedded, encoder_version="other"), matcher)
+
+
+def test_of_a_post_that_is_edited_in_the_same_frame_only_the_last_text_counts(encoder, matcher):
+    first, second = posts(HELP)[0], Post("p0", "all is well now, thanks", 1.0, 10.0, kind="update")
+    matched = run(Frame(Origin(0, 0), [first, second]), encoder, matcher)
+    assert matched.matches == []
+    assert stages.tally(matched) == {"alert": 0, "suggestion": 0, "no_match": 2}
+
+
+def test_the_tally_sums_to_the_posts(encoder, matcher):
+    matched = run(Frame(Origin(0, 0), posts(HELP, "football tonight", HELP + " now")), encoder, matcher)
+    assert sum(stages.tally(matched).values()) == 3
+    assert stages.tally(matched)["alert"] == 2
+
+
+async def settled(frame, encoder, matcher, known):
+    matched = run(frame, encoder, matcher)
+    made = make_alerts(matched.posts, matched.matches, {WATER.id: WATER}, matched.encoder_version)
+    return await known.put_alerts(await stages.settle_alerts(matched, made, known))
+
+
+async def test_a_deletion_withdraws_the_posts_alerts(encoder, matcher):
+    known = MemoryAlerts()
+    (alert,) = await settled(Frame(Origin(0, 0), posts(HELP)), encoder, matcher, known)
+    gone = Frame(Origin(0, 1), [], deletions=[Deletion("p0", 20.0)])
+    (withdrawn,) = await settled(gone, encoder, matcher, known)
+    assert (withdrawn.alert_id, withdrawn.status, withdrawn.withdrawn_because) == (
+        alert.alert_id,
+        "withdrawn",
+        "deleted",
+    )
+
+
+@pytest.mark.parametrize("cause", ["deleted", "edited"])
+async def test_a_withdrawal_says_nothing_of_what_the_post_said_or_where(encoder, matcher, cause):
+    known = MemoryAlerts()
+    post = Post("p0", HELP, 1.0, 10.0, "en", url="https://a.example/1", geo=Geo(36.2, 36.1))
+    await settled(Frame(Origin(0, 0), [post]), encoder, matcher, known)
+    after = Frame(Origin(0, 1), posts("fine weather today", kind="update", seen_at=20.0))
+    gone = Frame(Origin(0, 1), [], deletions=[Deletion("p0", 20.0)])
+    (alert,) = await settled(gone if cause == "deleted" else after, encoder, matcher, known)
+    assert (alert.withdrawn_because, alert.post.text, alert.post.url, alert.post.geo) == (cause, "", None, None)
+
+
+async def test_an_edit_that_still_matches_keeps_its_alert_and_one_that_does_not_withdraws_it(encoder, matcher):
+    known = MemoryAlerts()
+    await settled(Frame(Origin(0, 0), posts(HELP)), encoder, matcher, known)
+    (kept,) = await settled(
+        Frame(Origin(0, 1), posts(HELP + " quickly", kind="update", seen_at=20.0)), encoder, matcher, known
+    )
+    assert (kept.status, kept.post.text) == ("active", HELP + " quickly")
+    (gone,) = await settled(
+        Frame(Origin(0, 2), posts("football results tonight", kind="update", seen_at=30.0)), encoder, matcher, known
+    )
+    assert (gone.status, gone.withdrawn_because) == ("withdrawn", "edited")
+
+
+async def test_a_post_deleted_while_it_is_under_way_gets_no_alert(encoder, matcher):
+    known = MemoryAlerts()
+    await settled(Frame(Origin(1, 0), [], deletions=[Deletion("p0", 5.0)]), encoder, matcher, known)
+    assert await settled(Frame(Origin(0, 0), posts(HELP)), encoder, matcher, known) == []
+
+
+async def test_a_closed_accounts_alerts_are_withdrawn(encoder, matcher):
+    known = MemoryAlerts()
+    mine = Post("bsky:did:plc:x/3k", HELP, 1.0, 10.0, "en")
+    await settled(Frame(Origin(0, 0), [mine]), encoder, matcher, known)
+    gone = Frame(Origin(0, 1), [], deletions=[Deletion("bsky:did:plc:x", 20.0)])
+    (withdrawn,) = await settled(gone, encoder, matcher, known)
+    assert (withdrawn.post.id, withdrawn.status) == (mine.id, "withdrawn")
+
+
+async def test_processing_a_frame_again_changes_nothing(encoder, matcher):
+    known = MemoryAlerts()
+    frame = Frame(Origin(0, 0), posts(HELP))
+    (alert,) = await settled(frame, encoder, matcher, known)
+    await known.put_alerts([place_in_cluster(alert, "c1")])
+    assert await settled(frame, encoder, matcher, known) == []
+    assert known.by_id[alert.alert_id].cluster_id == "c1"

@@ -1,0 +1,337 @@
+"""The alert benchmark: each measure by hand or by brute force, and a run from the command to the JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, ndcg_score
+
+from models.encoders.load import load_encoder
+from models.encoders.ready import load
+from models.errors import ConfigError
+from models.matching import MatchConfig, Matcher
+from models.queries import background_texts, load_queries
+from models.reading import Head, Terms
+from training.evaluate import __main__ as command
+from training.evaluate import alert_figures, alert_material, alerts
+from training.kept_vectors import KeptVectors
+from training.labels import Labelled, Messages, Ordinary
+from training.metrics import alerting
+from training.metrics.alerting import Told
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """One cache for the module: the queries' sentences are encoded once."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch, tmp_path, cache):
+    monkeypatch.setenv("CRISIS_CACHE", str(cache))
+    monkeypatch.setenv("CRISIS_DATA", str(tmp_path / "no such folder"))
+
+
+@pytest.fixture(scope="module")
+def reader(cache):
+    loaded = load("flood")
+    encoder = KeptVectors(loaded.encoder, cache / "alerts")
+    return alert_figures.Reader(
+        Matcher(MatchConfig(), load_queries(), encoder, background_texts(), loaded.calibration), encoder
+    )
+
+
+TOLD = [
+    Told("need.water", alert="need.water", first="need.water", weight=2.0),
+    Told("need.food", second="offer.food", alert="offer.food", first="need.food"),  # its second reading is right
+    Told("need.search_rescue", urgent=True, alert="offer.shelter", also=("need.search_rescue",), first="offer.shelter"),
+    Told("need.search_rescue", urgent=True, first="need.shelter"),
+    Told("offer.shelter", alert="need.shelter", first="offer.shelter", weight=3.0),
+    Told("none", alert="need.water", first="need.water"),
+    Told("none", urgent=True, first="need.water"),  # a warning: urgent and nothing to alert for
+]
+
+
+def shares(told: list[Told]) -> dict[str, float]:
+    weights = np.array([post.weight for post in told])
+    return {name: alerting.share(*masks, weights) for name, masks in alerting.alert_counts(told).items()}
+
+
+def test_alerts_are_counted_by_hand():
+    assert shares(TOLD) == pytest.approx(
+        {
+            "own_query": 3 / 8,
+            "own_query_any_reading": 4 / 8,
+            "any_query": 7 / 8,
+            "rescue": 0.0,
+            "rescue_any_reading": 1 / 2,
+            "urgent": 0.0,
+            "urgent_any_query": 1 / 2,
+            "others_alerted": 1 / 2,
+            "alerts_right": 3 / 8,
+            "alerts_right_in_kind": 3 / 8,
+            "alerts_need_or_offer": 7 / 8,
+            "offer_alerts_that_are_needs": 1 / 2,
+            "need_alerts_that_are_offers": 3 / 6,
+            "right_query_first": 6 / 8,
+            "need_or_offer_right": 7 / 8,
+        }
+    )
+
+
+def test_nothing_alerted_gives_no_share_of_alerts():
+    found = shares([Told("need.water"), Told("none")])
+    assert found["own_query"] == 0 and math.isnan(found["alerts_right"]) and math.isnan(found["rescue"])
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.integers(1, 5)), min_size=1, max_size=30))
+def test_ranked_precision_is_scikit_learns_with_ties_and_weights_and_in_any_order(rows):
+    scores, right, weights = (np.array(column, float) for column in zip(*rows, strict=True))
+    found = alerting.ranked_precision(scores, right.astype(bool), weights)
+    if not right.any():
+        assert math.isnan(found)
+        return
+    assert found == pytest.approx(average_precision_score(right, scores, sample_weight=weights))
+    assert alerting.ranked_precision(scores[::-1], right[::-1].astype(bool), weights[::-1]) == pytest.approx(found)
+    repeated = [np.repeat(column, weights.astype(int)) for column in (scores, right.astype(bool))]
+    assert alerting.ranked_precision(*repeated) == pytest.approx(found)  # a weight of 2 is a post that is there twice
+
+
+def test_probabilities_that_hold_have_no_calibration_error_and_wrong_ones_their_distance():
+    p = np.repeat([0.1, 0.5, 0.9], 10)
+    right = np.concatenate([np.arange(10) < k for k in (1, 5, 9)])
+    assert alerting.calibration_error(alerting.reliability(p, right)) == pytest.approx(0)
+    assert alerting.calibration_error(alerting.reliability(p, np.zeros(30, bool))) == pytest.approx(0.5)
+    weights = np.where(p == 0.9, 8.0, 1.0)  # 10 + 10 + 80 posts
+    assert alerting.calibration_error(alerting.reliability(p, right & (p < 0.9), weights)) == pytest.approx(0.8 * 0.9)
+    assert math.isnan(alerting.calibration_error([]))
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), min_size=1, max_size=80), st.randoms())
+def test_bins_hold_every_post_once_rise_and_do_not_depend_on_order(rows, random):
+    table = alerting.reliability(*_columns(rows))
+    assert sum(row.posts for row in table) == len(rows) and len(table) <= 15
+    assert all(a.promised < b.promised for a, b in zip(table, table[1:], strict=False))
+    random.shuffle(rows)
+    again = alerting.reliability(*_columns(rows))
+    assert [row.posts for row in again] == [row.posts for row in table]
+    assert alerting.calibration_error(again) == pytest.approx(alerting.calibration_error(table))
+
+
+def _columns(rows):
+    return np.array([p / 50 for p, _ in rows]), np.array([right for _, right in rows])
+
+
+def test_bins_are_of_equal_mass_where_no_probabilities_are_equal():
+    rows = alerting.reliability(np.linspace(0, 1, 150), np.zeros(150, bool))
+    assert [row.posts for row in rows] == [10] * 15
+
+
+def test_a_chosen_precision_is_the_lowest_threshold_whose_mean_keeps_it():
+    p = np.array([0.2, 0.95, 0.7, 0.6, 0.9])
+    assert alerting.aimed_at(p, 0.8) == 0.7  # (.95 + .9 + .7) / 3 = .85, with .6 it is .7875
+    assert alerting.aimed_at(p, 0.78) == 0.6
+    assert math.isnan(alerting.aimed_at(p, 0.99))
+
+
+@pytest.mark.parametrize("depth", [3, 100])
+def test_ndcg_is_scikit_learns(depth):
+    rng = np.random.default_rng(1)
+    scores, gains = rng.random(40), rng.integers(0, 4, 40).astype(float)
+    assert alerting.ndcg(scores, gains, depth) == pytest.approx(ndcg_score([gains], [scores], k=depth))
+
+
+def test_alerting_worth_by_hand():
+    high = np.array([True, False, False, True, False, True, False])
+    alerts = np.array([True, True, True, True, True, False, False])
+    overlap = np.array([1.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.25])
+    found = alerting.alerting_worth(alerts, high, overlap)
+    assert found.high == pytest.approx((1.0 + (0.3 + 0.7 * 0.5) - 1.0) / 3)
+    assert found.low == pytest.approx((-math.log(1.5) - math.log(2.0) - math.log(1.5) + 0.25) / 4)  # δ: 1, 2, again 1
+    assert found.all == pytest.approx((found.high + found.low) / 2)
+
+
+def test_a_silent_system_is_worth_minus_one_half_and_a_noisy_one_never_less_than_minus_one():
+    high = np.zeros(50, bool)
+    high[-1] = True
+    silent = alerting.alerting_worth(np.zeros(50, bool), high, np.zeros(50))
+    assert (silent.high, silent.low, silent.all) == (-1.0, 0.0, -0.5)
+    noisy = alerting.alerting_worth(np.ones(50, bool), high, np.zeros(50))
+    assert -1 < noisy.low < -0.9 and noisy.high == pytest.approx(0.3)
+    assert math.isnan(alerting.alerting_worth(high, np.zeros(50, bool), np.zeros(50)).high)
+
+
+def test_the_mean_worth_leaves_out_events_without_a_post_of_a_priority():
+    one, none_high = alerting.Worth(0.2, -0.4, -0.1), alerting.Worth(float("nan"), -0.2, float("nan"))
+    assert alerting.mean_worth({"a": one, "b": none_high}) == alerting.Worth(0.2, pytest.approx(-0.3), -0.1)
+
+
+def test_types_found_weigh_by_whether_one_can_act_on_them():
+    act = {"SearchAndRescue", "MovePeople"}
+    assert alerting.type_overlap({"SearchAndRescue"}, {"SearchAndRescue", "MovePeople", "News"}, act) == 0.75 / 2
+    assert alerting.type_overlap({"News", "MovePeople"}, {"News"}, act) == 0.25
+    assert alerting.type_overlap({"News"}, set(), act) == 0
+
+
+def test_a_budget_shows_the_first_alerts_of_each_hour_of_the_clock():
+    at_s = np.array([0.0, 10, 20, 30, 3600, 7300])
+    alerts = np.array([True, True, True, False, True, False])
+    gain = np.array([0.0, 1, 1, 1, 0, 1])
+    assert alerting.push(at_s, alerts, gain, 2) == alerting.Pushed(1.0, 2, 3)
+    assert alerting.push(at_s, alerts, gain, 60) == alerting.Pushed(2.0, 2, 3)
+    assert alerting.gain_minus_pain(alerting.Pushed(2.0, 1, 3), 0.66) == pytest.approx((0.66 * 2 - 0.34) / 3)
+
+
+def test_each_text_is_encoded_once_over_runs_and_by_version(tmp_path):
+    inner = load_encoder("flood")
+    asked: list[str] = []
+
+    class Counting:
+        version, dim, cleaning = inner.version, inner.dim, inner.cleaning
+
+        def encode(self, texts):
+            asked.extend(texts)
+            return inner.encode(texts)
+
+    texts = ["we need water", "", "we need water", "the bridge is closed"]
+    first = KeptVectors(Counting(), tmp_path).encode(texts)
+    assert np.array_equal(first, inner.encode(texts)) and len(asked) == 3
+    again = KeptVectors(Counting(), tmp_path)
+    assert np.array_equal(again.encode(texts), first) and len(asked) == 3
+    other = Counting()
+    other.version = "another"
+    KeptVectors(other, tmp_path).encode(texts[:1])
+    assert len(asked) == 4 and again.encode([]).shape == (0, inner.dim)
+
+
+def test_the_demo_is_read_as_the_pipeline_folds_it():
+    posts = alert_material.demo_posts()
+    assert len({post.text for post in posts}) == len(posts) > 500
+    assert sum(post.gold == "need.search_rescue" for post in posts) >= 25
+    assert {post.near for post in posts if post.gold == "none"} == {"news", "chatter"}
+
+
+ASKING = ["please send drinking water, the children are thirsty", "nice sunset today", "we are hungry, send food"]
+
+
+def test_a_reader_tells_what_the_matcher_tells(reader):
+    read = reader.read(ASKING)
+    vectors = reader.encoder.encode(ASKING)
+    found = reader.matcher.match(["0", "1", "2"], vectors, reader.encoder.version)
+    for place in range(3):
+        mine = [match for match in found if match.post_id == str(place)]
+        assert read.shown[place] == tuple(match.query_id for match in mine)
+        assert bool(read.alert[place]) == bool(mine and mine[0].level == "alert")
+    assert read.first[0] == "need.water" and read.scores.shape == (3, len(reader.ids))
+
+
+def test_with_a_learnt_head_every_post_has_a_probability_and_an_urgency(reader):
+    ids, dim = reader.ids, reader.encoder.dim
+    head = Head(
+        [*ids, "news"], [[0.0] * dim] * (len(ids) + 1), [0.0] * (len(ids) + 1), Terms(8.0, bias=-3.0), Terms(1.0)
+    )
+    head = msgspec.structs.replace(head, urgency=[*reader.encoder.encode(["trapped, help"])[0].tolist(), 0.0])
+    calibration = msgspec.structs.replace(load("flood").calibration, head=head)
+    matcher = Matcher(MatchConfig(), load_queries(), reader.encoder, background_texts(), calibration)
+    learnt = alert_figures.Reader(matcher, reader.encoder)
+    read = learnt.read(ASKING)
+    assert np.allclose(read.probability, read.scores.max(axis=1)) and read.likeliest == read.first
+    assert read.urgent is not None and read.urgent.shape == (3,)
+    assert [bool(query) for query in read.alert] == (read.probability >= 0.5).tolist()
+    timed = [alert_material.Timed(text, "flood", 60.0 * i, 3.0 * (i == 0)) for i, text in enumerate(ASKING)]
+    names = {f.name for f in alert_figures.trecis_figures(learnt, timed, alert_figures.Drawing(1, 0))[0]}
+    assert {name for part, name in alerts.ASKED if part == "trecis"} <= names
+
+
+def test_calibration_is_told_of_all_posts_of_those_shown_and_of_languages_with_enough():
+    n = alert_figures.ENOUGH
+    post = alerts.LabelledPost("x", "en", "e", "need.water", None, None, None, "written", "stream")
+    posts = [post] * n + [msgspec.structs.replace(post, lang="es")] * 10
+    p = np.repeat([0.9, 0.1], [n, 10])
+    p[0] = np.nan  # no probability, not counted
+    told = [Told("need.water")] * len(posts)
+    judged = alert_figures.Judged(posts, told, p, np.ones(len(p), bool), p, p > 0.5)
+    found, tables = alert_figures.calibration_figures(judged)
+    figures = {f.name: (f.value, f.n) for f in found}
+    assert figures["calibration_error"] == (pytest.approx(((n - 1) * 0.1 + 10 * 0.9) / (n + 9)), n + 9)
+    assert figures["calibration_error_of_shown"] == (pytest.approx(0.1), n - 1)
+    assert "calibration_error en" not in figures and "calibration_error es" not in figures  # 199 and 10
+    p[0] = 0.9
+    again = {f.name: f.n for f in alert_figures.calibration_figures(judged)[0]}
+    assert again["calibration_error en"] == n and len(tables["reliability"]) == 2
+
+
+def test_sets_of_others_are_measured_without_their_files(reader):
+    draw = alert_figures.Drawing(1, 10)
+    asks = np.array([True, False, True])
+    labels = {f"need.{c}": np.array([c == "water", False, c == "food"]) for c in alert_figures.GOOD_SIX}
+    messages = Messages(ASKING, np.array(["en"] * 3), np.zeros(3, np.int8), asks, asks, labels)
+    found = {f.name: f for f in alert_figures.disaster_figures(reader, messages, np.arange(3), draw)}
+    assert found["water_ap"].value == 1.0 and found["medicine_ap"].value is None and found["water_ap"].n == 1
+    posts = Ordinary(ASKING, np.array(["en", "chatter x", "en"]), np.zeros(3, bool))
+    ordinary, details = alert_figures.ordinary_figures(reader, posts)
+    assert {f.name: f.n for f in ordinary}["chatter_alerted"] == 1 and details["by_group"]["en"]["n"] == 2
+    humaid = Labelled("humaid test", ASKING, asks, ~asks)
+    assert {f.name: f.value for f in alert_figures.humaid_figures(reader, humaid, np.arange(3), draw)}[
+        "ap_requests"
+    ] == 1
+    timed = [
+        alert_material.Timed(text, "flood", 60.0 * i, gain, ("GoodsServices",))
+        for i, (text, gain) in enumerate(zip(ASKING, (3.0, 0.0, 2.0), strict=True))
+    ]
+    trecis, worth = alert_figures.trecis_figures(reader, timed, draw)
+    figures = {f.name: f.value for f in trecis}
+    assert figures["ap_high_by_best_need"] == 1 and figures["ndcg100_by_best_need"] == pytest.approx(1, abs=0.15)
+    assert figures["worth_all_of_no_alert_at_all"] == -0.5 and set(worth["worth_by_alerts"]) == {"flood"}
+    budget = {f.name: f.value for f in alert_figures.budget_figures(reader, timed)}
+    assert {f"gain_minus_pain_{b}_an_hour" for b in alert_figures.BUDGETS} <= set(budget)
+
+
+def test_every_figure_that_is_asked_for_is_measured(reader, tmp_path):
+    words = ["smoke", "encoder=flood", f"out={tmp_path / 'alerts.json'}", "sample=40", "repeats=5"]
+    out = alerts.main(command.read_alert_words(words))
+    record = json.loads(out.read_text("utf-8"), parse_constant=pytest.fail)  # strict JSON: no NaN
+    assert {"command", "commit", "machine", "data_hash", "seed", "metrics"} <= set(record)
+    metrics = record["metrics"]
+    assert metrics["encoder"] == reader.encoder.version and metrics["learnt_head"] == bool(reader.matcher.head)
+    parts = metrics["figures"]
+    assert {"written", "written: stream", "demo"} <= set(parts)
+    for part, name in alerts.ASKED:
+        if part in parts:
+            assert name in parts[part], f"{part}: nothing measures {name}"
+            assert parts[part][name]["met"] in (True, False, None)
+    assert parts["written"]["own_query"]["n"] + parts["written"]["others_alerted"]["n"] == 40
+    assert sum(row["posts"] for row in metrics["details"]["demo"]["reliability"]) <= 40
+
+
+def test_the_command_takes_no_preset_a_preset_and_knobs_and_only_known_sets():
+    assert command.read_alert_words([]) == command.read_alert_words(["laptop"]) == alerts.Config()
+    assert command.read_alert_words(["sets=demo,written", "sample=5"]).sets == ("demo", "written")
+    with pytest.raises(ConfigError, match="samples"):
+        command.read_alert_words(["samples=5"])
+    with pytest.raises(ConfigError, match="choose from written"):
+        alerts.main(msgspec.structs.replace(alerts.Config(), sets=("tweets",)))
+
+
+def test_only_a_whole_run_of_the_bundled_encoder_replaces_the_kept_result():
+    assert alerts.result_path(alerts.Config(), "v") == alerts.RESULT
+    assert alerts.result_path(alerts.Config(sample=100), "v").name == "alerts-v.json"
+    assert alerts.result_path(alerts.Config(encoder="x"), "org/v").name == "alerts-org_v.json"
+
+
+def test_what_is_asked_for_is_met_from_its_bounds_on():
+    figure = alert_figures.Figure
+    assert alerts.met("written", figure("own_query", 0.60, 9)) and not alerts.met(
+        "written", figure("own_query", 0.59, 9)
+    )
+    assert not alerts.met("trecis", figure("worth_all_by_alerts", 0.0, 9))  # "> 0"
+    assert alerts.met("ordinary", figure("ordinary_alerted", 0.0, 9)) is True
+    assert not alerts.met("calibration", figure("calibration_error es", 0.06, 9))
+    assert alerts.met("calibration", figure("calibration_error", 0.06, 9)) is None
+    assert alerts.met("written", figure("rescue", None, 0)) is None

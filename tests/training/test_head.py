@@ -1,0 +1,57 @@
+"""The head's own arithmetic and what it may learn from."""
+
+import numpy as np
+
+from models.queries import load_queries
+from training.head import MAY_LEARN, Config, Taught, fit_classes, fit_terms, material, right_readings
+from training.posts import LabelledPost
+
+QUERIES = [query.id for query in load_queries()]
+
+
+def post(origin: str, use: str, judges: bool = False, gold: str = "none", near: str | None = "news") -> LabelledPost:
+    return LabelledPost(f"{origin} {use} {judges}", "en", "e", gold, None, near, None, origin, use, judges=judges)
+
+
+def test_posts_that_judge_and_sets_whose_terms_forbid_it_are_never_learnt_from():
+    posts = [
+        post("written", "stream"), post("written", "stream", judges=True), post("crisislex-t26", "read"),
+        post("crisislex-t26", "read", judges=True), post("humaid", "read"), post("trecis-stream", "read"),
+    ]  # fmt: skip
+    texts = material(Config(), posts, []).texts
+    assert {p.text for p in posts} & set(texts) == {"written stream False", "crisislex-t26 read False"}
+    assert "humaid" not in MAY_LEARN
+
+
+def test_only_asking_messages_about_categories_whose_annotators_agree_are_learnt_from():
+    messages = [
+        {"text": "a", "labels": ["request", "water"]}, {"text": "b", "labels": ["water"]},
+        {"text": "c", "labels": ["request", "search_and_rescue"]},
+    ]  # fmt: skip
+    taught = material(Config(), [], messages)
+    assert [(t, label) for t, label in zip(taught.texts, taught.labels, strict=True) if t in "abc"] == [
+        ("a", "need.water")
+    ]
+
+
+def test_a_class_nobody_taught_is_never_the_answer():
+    rng = np.random.default_rng(0)
+    vectors = np.concatenate([rng.normal(2, 0.1, (20, 2)), rng.normal(-2, 0.1, (20, 2))])
+    taught = Taught([""] * 40, ["a"] * 20 + ["c"] * 20, [1.0] * 40)
+    weight, bias = fit_classes(Config(), vectors, taught, ["a", "b", "c"])
+    answers = (vectors @ weight.T + bias).argmax(axis=1)
+    assert answers.tolist() == [0] * 20 + [2] * 20
+
+
+def test_terms_find_the_log_odds_that_made_the_labels():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(20_000, 2))
+    right = rng.random(20_000) < 1 / (1 + np.exp(-(features @ [2.0, -1.0] + 0.5)))
+    weights, bias = fit_terms(features, right, np.ones(20_000))
+    np.testing.assert_allclose([*weights, bias], [2.0, -1.0, 0.5], atol=0.1)
+
+
+def test_a_second_reading_is_right_too():
+    both = LabelledPost("x", "en", "e", "need.water", "need.food", None, None, "written", "stream")
+    right = right_readings([both], QUERIES)
+    assert {QUERIES[i] for i in np.flatnonzero(right[0])} == {"need.water", "need.food"}

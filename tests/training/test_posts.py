@@ -1,0 +1,65 @@
+"""The corpus in the repository: what its data card promises."""
+
+from collections import Counter
+
+import pytest
+
+from models.queries import load_queries
+from training.data import DataError
+from training.posts import HERE, NEAR, LabelledPost, classes, read_posts, written_posts
+
+POSTS = written_posts()
+QUERIES = {query.id for query in load_queries()}
+
+
+def test_every_event_has_posts_of_every_use_in_the_promised_numbers():
+    for event, count in Counter(post.event for post in POSTS).items():
+        uses = Counter(post.use for post in POSTS if post.event == event)
+        number = int(event.partition("-")[0])
+        if number <= 26:
+            assert (count, uses) == (160, {"stream": 80, "needs and offers": 40, "near misses": 40}), event
+        elif event.startswith("61-"):
+            assert (count, uses) == (40, {"needs and offers": 24, "near misses": 16}), event
+        else:
+            assert 150 <= count <= 165 and uses["needs and offers"] >= 65 and uses["near misses"] >= 35, event
+
+
+def test_every_label_is_a_query_or_a_kind_of_post_and_only_needs_and_offers_are_urgent_or_not():
+    for post in POSTS:
+        assert post.gold in QUERIES | {"none"} and (post.second is None or post.second in QUERIES)
+        assert (post.near in NEAR) == (post.gold == "none")
+        assert post.urgency in (
+            {"urgent", "soon", "routine"} if post.gold != "none" else {"urgent", "soon", "routine", None}
+        )
+
+
+def test_no_text_stands_twice_and_events_that_judge_are_a_tenth():
+    assert len({post.text for post in POSTS}) == len(POSTS)
+    assert 0.08 <= sum(post.judges for post in POSTS) / len(POSTS) <= 0.16
+
+
+def test_all_categories_are_needed_and_offered():
+    assert {post.gold for post in POSTS} == QUERIES | {"none"}
+
+
+def test_near_misses_are_none_of_the_queries():
+    assert all(post.gold == "none" for post in POSTS if post.use == "near misses")
+
+
+def test_labels_of_real_posts_hold_no_text():
+    header = (HERE / "read.tsv").read_text(encoding="utf-8").splitlines()[0].split("\t")
+    assert "text" not in header and header[:2] == ["set", "id"]
+
+
+def test_classes_are_the_queries_then_the_kinds_of_post():
+    names = classes(POSTS, sorted(QUERIES))
+    assert names[: len(QUERIES)] == sorted(QUERIES) and names[len(QUERIES) :] == [*NEAR, "ordinary"]
+    odd = LabelledPost("x", "en", "e", "need.nothing", None, None, None, "written", "stream")
+    with pytest.raises(DataError, match=r"need\.nothing"):
+        classes([odd], sorted(QUERIES))
+
+
+@pytest.mark.data
+def test_every_post_that_was_read_is_in_its_set(data_dir):
+    posts = read_posts(data_dir)
+    assert len(posts) == 6_100 and all(post.text for post in posts)

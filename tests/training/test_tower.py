@@ -1,0 +1,78 @@
+"""Shortening and adapting a transformer: the tower they share, and both jobs whole, on a tiny model."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from models.errors import ConfigError
+from tests.models.tiny_transformer import TEXTS, save_tiny
+from training import adapt, shorten
+from training.tower import Tower
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return save_tiny(tmp_path_factory.mktemp("tower"), "bert", normalize=True)
+
+
+@pytest.fixture(scope="module")
+def short(folder, tmp_path_factory, jobs_alone):
+    out = tmp_path_factory.mktemp("short")
+    return shorten.main(shorten.Config(str(folder), str(out), (0, 2), 1, epochs=20, batch=32, written=120, data=False))
+
+
+@pytest.fixture(scope="module")
+def jobs_alone():
+    """Jobs use every core; beside other tests one is enough."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def texts_of(folder):
+    return [text for text in TEXTS if len(Tower(folder, 0).ids([text])[0]) < 56]  # nothing cut off
+
+
+def test_a_tower_reads_as_sentence_transformers_does_in_any_order(folder):
+    texts, tower = texts_of(folder), Tower(folder, 1)
+    expected = SentenceTransformer(str(folder), device="cpu").encode(texts, normalize_embeddings=True)
+    for found in (tower.read(tower.ids(texts)), tower.vectors(tower.ids(texts))):
+        assert ((found.detach().numpy() * expected).sum(1) > 0.999).all()  # bf16
+    backwards = tower.read(tower.ids(texts[::-1])).numpy()[::-1]
+    assert ((backwards * expected).sum(1) > 0.999).all()
+
+
+def test_only_the_upper_layers_learn(folder):
+    tower = Tower(folder, 2)
+    tower.vectors(tower.ids(["help", "we need water"])).sum().backward()
+    learning = set(tower.learning.parameters())
+    for parameter in tower.model.parameters():
+        assert (parameter.grad is not None) == (parameter in learning)
+
+
+def test_a_layer_that_is_not_there_is_refused(folder):
+    with pytest.raises(ConfigError, match="layers 0 to 2"):
+        Tower(folder, 1, (0, 7))
+
+
+def test_a_shortened_model_has_the_layers_that_were_kept_and_comes_nearer_to_the_whole_one(folder, short):
+    assert json.loads((short / "config.json").read_text())["num_hidden_layers"] == 2
+    texts = shorten.material(shorten.Config(written=60, data=False))[0]
+    whole, before, after = Tower(folder, 0), Tower(folder, 0, (0, 2)), Tower(short, 0)
+    target = whole.read(whole.ids(texts))
+    far = [float((1 - (t.read(t.ids(texts)) * target).sum(1)).mean()) for t in (before, after)]
+    assert far[1] < 0.7 * far[0]
+
+
+def test_an_adapted_model_reads_into_the_evened_out_space_and_tells_classes_apart(short, tmp_path, jobs_alone):
+    given = dict(frozen=1, epochs=2, batch=16, sentences=8, others=4, written=240, rate=3e-4, data=False)
+    out = adapt.main(adapt.Config(str(short), str(tmp_path), **given))
+    model = SentenceTransformer(str(out), device="cpu")
+    assert [type(module).__name__ for module in model] == ["Transformer", "Pooling", "Normalize", "Dense", "Normalize"]
+    vectors = model.encode(texts_of(short))
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert adapt.main(adapt.Config(str(short), str(tmp_path), **given)) == out  # goes on where it was: at its end

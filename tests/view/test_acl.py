@@ -1,0 +1,68 @@
+"""The Redis users of deploy/security.md can do what their processes do, and nothing beyond."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+from redis.exceptions import NoPermissionError
+
+from models.clusters.state import Changes
+from models.records import Deletion, Origin
+from streams.config import load_settings
+from streams.pipeline.ports import Claim
+from streams.view.attempts import Attempts
+from streams.view.folder import RedisFolder
+from streams.view.live import LiveView
+from streams.view.snapshots import Kept, Snapshots
+from streams.view.status import WorkerStatus
+from tests.dashboard.seeding import invent
+
+GUIDE = (Path(__file__).parents[2] / "deploy" / "security.md").read_text(encoding="utf-8")
+USERS = dict(re.findall(r"^user (\w+) (.+)$", GUIDE, re.M))
+
+
+@pytest.fixture
+async def as_user(redis_url):
+    opened = []
+
+    async def open_as(name):
+        admin, user = Redis.from_url(redis_url), f"{name}-of-the-guide"
+        await admin.execute_command("ACL", "SETUSER", user, "reset", *USERS[name].replace("SECRET", "secret").split())
+        client = Redis.from_url(redis_url, username=user, password="secret")
+        opened.extend((admin, client))
+        return client
+
+    yield open_as
+    for client in opened:
+        await client.aclose()
+
+
+async def test_a_worker_can_do_all_it_does_and_touch_nothing_else(as_user):
+    settings, redis = load_settings(), await as_user("worker")
+    view, snapshots = LiveView(redis, settings), Snapshots(redis, settings)
+    assert await Attempts(redis, settings).begin([("embed", 0, 1)]) == [1]
+    await RedisFolder(redis, settings.key_prefix, 60).claim([Claim("1", "0:0:0", "f", None), Deletion("2", 0.0)])
+    assert await view.put_alerts([invent(1, at=time.time())])
+    assert await view.count("match", Origin(0, 1), {"counts": {"alert": 1}})
+    await view.mark_gone(["x"])
+    await view.put_worker("w", WorkerStatus(time.time()))
+    await view.add_latencies([1.0])
+    await snapshots.load()
+    assert await snapshots.save(Changes({"head": b"state"}, [], True)) is Kept.SAVED
+    assert await snapshots.author_key() and await view.clear()
+    for forbidden in (redis.flushall(), redis.config_get("*"), redis.set("others", 1), redis.keys("*")):
+        with pytest.raises(NoPermissionError):
+            await forbidden
+
+
+async def test_a_dashboard_can_read_and_follow_and_write_nothing(as_user):
+    settings, redis = load_settings(), await as_user("dashboard")
+    view = LiveView(redis, settings)
+    assert await view.recent_alerts() == [] and await view.workers() == {} and await view.counts() == {}
+    async with redis.pubsub() as channel:
+        await channel.subscribe(view.key("live"))
+    await redis.ping()
+    with pytest.raises(NoPermissionError):
+        await view.put_worker("w", WorkerStatus(time.time()))

@@ -1,0 +1,101 @@
+"""A record that workers die on is refused after two deaths; what others interrupt is not held against it."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from redis.asyncio import Redis
+
+from models.errors import ServiceError
+from streams.config import load_settings
+from streams.view.attempts import Attempts
+from streams.worker import careful
+
+POISON = 3
+
+
+class Died(BaseException):
+    """Stands for kill -9: nothing after it runs."""
+
+
+class Worker:
+    """One life of a worker: the attempts it writes, and a handler that dies on one record."""
+
+    name = "normalise"
+
+    def __init__(self, redis, settings, deadly=(POISON,), fault=Died):
+        self.runtime = SimpleNamespace(attempts=Attempts(redis, settings))
+        self.deadly, self.fault = deadly, fault
+        self.handled, self.refused = [], []
+
+    async def __call__(self, events):
+        for event in events:
+            if event.message.offset in self.deadly:
+                raise self.fault("gone")
+            self.handled.append(event.message.offset)
+        return events
+
+    async def give_up(self, event, detail):
+        self.refused.append(event.message.offset)
+
+
+def records(*offsets):
+    return [SimpleNamespace(message=SimpleNamespace(partition=0, offset=n)) for n in offsets]
+
+
+@pytest.fixture
+async def redis(redis_url):
+    client = Redis.from_url(redis_url)
+    yield client
+    await client.aclose()
+
+
+async def live_until_done(redis, settings, offsets, **options):
+    """Start workers until one has been through; returns how many died and the one that finished."""
+    for deaths in range(10):
+        worker = Worker(redis, settings, **options)
+        try:
+            done = await careful.handle(worker, records(*offsets))
+        except (Died, ServiceError):
+            continue
+        assert [event.message.offset for event in done] == list(offsets)
+        return deaths, worker
+    raise AssertionError("the record stops every worker for ever")
+
+
+async def test_a_record_that_workers_died_on_twice_is_refused_unread_and_its_neighbours_are_not(redis):
+    deaths, last = await live_until_done(redis, load_settings(), (1, 2, POISON, 4, 5))
+    assert deaths == careful.DEATHS
+    assert last.refused == [POISON] and last.handled == [1, 2, 4, 5]
+    assert await redis.hlen("crisis:attempts") == 0
+
+
+async def test_each_of_several_such_records_is_found(redis):
+    _, last = await live_until_done(redis, load_settings(), range(8), deadly=(0, 7))
+    assert last.refused == [0, 7] or last.refused == [7]
+
+
+async def test_an_outage_is_not_held_against_the_record_it_interrupted(redis):
+    settings = load_settings()
+    for _ in range(5):
+        with pytest.raises(ServiceError):
+            await careful.handle(Worker(redis, settings, fault=ServiceError), records(1, POISON))
+    worker = Worker(redis, settings, deadly=())
+    await careful.handle(worker, records(1, POISON))
+    assert worker.handled == [1, POISON] and worker.refused == []
+
+
+async def test_a_worker_that_is_stopped_leaves_no_mark(redis):
+    worker = Worker(redis, load_settings(), fault=asyncio.CancelledError)
+    with pytest.raises(asyncio.CancelledError):
+        await careful.handle(worker, records(POISON))
+    assert await redis.hvals("crisis:attempts") == []
+
+
+async def test_what_moves_to_another_worker_is_not_held_against_it(redis):
+    attempts = Attempts(redis, load_settings())
+    await attempts.begin([("embed", 0, 1), ("embed", 1, 1)])
+    await attempts.undo(partition=("embed", 0))
+    assert await attempts.begin([("embed", 0, 1), ("embed", 1, 1)]) == [1, 2]

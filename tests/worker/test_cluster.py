@@ -1,0 +1,231 @@
+"""The cluster agent between two snapshots: what a snapshot holds has been told, what is acknowledged is in one."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from models.clusters.state import Changes
+from models.encoders.cluster_thresholds import TunedClusters
+from models.encoders.ready import Loaded
+from models.encoders.registry import OWN
+from models.records import MatchedFrame, Origin, Post
+from streams.config import load_settings
+from streams.pipeline.clusters import ClusterStage
+from streams.pipeline.frames import encode_frame, pack_vectors
+from streams.view.snapshots import Kept
+from streams.worker.cluster import SAVE_AT, Cluster
+from tests.dashboard.serving import TinyEncoder
+
+TEXT = "we need drinking water in the camp"
+
+
+class View:
+    """Keeps the snapshot as Redis does."""
+
+    snapshot: dict[str, bytes] | None = None
+    answers: tuple[Kept, ...] = ()
+
+    async def save(self, changes: Changes) -> Kept:
+        kept, *self.answers = self.answers or (Kept.SAVED,)
+        if kept is Kept.SAVED:
+            assert changes.whole or self.snapshot is not None
+            before = {} if changes.whole else self.snapshot
+            self.snapshot = {n: p for n, p in before.items() if n not in changes.gone} | changes.put
+        return kept
+
+    async def load(self) -> dict[str, bytes] | None:
+        return self.snapshot
+
+    async def put_clusters(self, events: object) -> None: ...
+
+    async def put_alerts(self, alerts: object) -> None: ...
+
+
+class Outbox:
+    """A broker that acknowledges when it may."""
+
+    def __init__(self) -> None:
+        self.asked, self.may, self.told = asyncio.Event(), asyncio.Event(), []
+        self.may.set()
+
+    async def send_cluster_events(self, events: list) -> None:
+        self.told += events
+
+    async def send_alerts(self, alerts: object) -> None: ...
+
+    async def delivered(self) -> None:
+        self.asked.set()
+        await self.may.wait()
+
+
+class Event:
+    def __init__(self, number: int, posts: int = 60) -> None:
+        made = [Post(f"p{number}-{i}", TEXT, 1000.0 + number, 1000.0 + number) for i in range(posts)]
+        encoder = TinyEncoder()
+        frame = MatchedFrame(
+            Origin(0, number),
+            made,
+            encoder_version=encoder.version,
+            dim=encoder.dim,
+            vectors=pack_vectors(encoder.encode([p.text for p in made])),
+        )
+        self.value, self.acked = encode_frame(frame), False
+
+    def ack(self) -> None:
+        self.acked = True
+
+
+async def compute(thread: str, work, *args):
+    return await asyncio.to_thread(work, *args)
+
+
+@pytest.fixture
+def agent() -> Cluster:
+    view = View()
+    version = Loaded(OWN, TinyEncoder())
+    runtime = SimpleNamespace(
+        view=view,
+        snapshots=view,
+        compute=compute,
+        encoder=version.encoder,
+        settings=load_settings(),
+        serving=SimpleNamespace(current=version),
+    )
+    return Cluster(runtime, Outbox())
+
+
+async def test_frames_are_acknowledged_with_the_snapshot_that_holds_them(agent):
+    event = Event(1)
+    assert await agent([event]) == [] and not event.acked
+    await agent.save()
+    assert event.acked
+    restored = ClusterStage.restore(agent.view.snapshot, agent.runtime.settings.cluster, TinyEncoder())
+    assert restored.clusterer.counters.posts == 60
+
+
+async def test_no_snapshot_is_taken_of_a_batch_whose_events_are_still_on_their_way(agent):
+    """Else a crash would lose them: after the restart the frame is known, and applying it again says nothing."""
+    first, second = Event(1), Event(2)
+    await agent([first])
+    agent.outbox.may.clear()
+    agent.outbox.asked.clear()
+    applying = asyncio.create_task(agent([second]))
+    await agent.outbox.asked.wait()
+    saving = asyncio.create_task(agent.save())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert agent.view.snapshot is None
+    agent.outbox.may.set()
+    await asyncio.gather(applying, saving)
+    assert first.acked and second.acked
+
+
+async def test_a_crash_before_the_snapshot_tells_the_same_events_again(agent):
+    await agent([Event(1)])
+    again = Cluster(agent.runtime, Outbox())
+    await again([Event(1)])
+    assert again.outbox.told == agent.outbox.told != []
+
+
+async def test_a_batch_that_the_partition_left_meanwhile_is_not_acknowledged(agent):
+    event = Event(1)
+    agent.outbox.may.clear()
+    applying = asyncio.create_task(agent([event]))
+    await agent.outbox.asked.wait()
+    agent.forget()
+    agent.outbox.may.set()
+    await applying
+    await agent([])  # the partition came back: the saved state, of which there is none
+    await agent.save()
+    assert not event.acked and agent.view.snapshot is None
+
+
+async def test_a_snapshot_under_way_when_the_partition_leaves_is_not_saved_over_the_new_owners(agent):
+    event = Event(1)
+    await agent([event])
+    started, may = asyncio.Event(), asyncio.Event()
+
+    async def held_up(thread, work, *args):
+        started.set()
+        await may.wait()
+        return work(*args)
+
+    agent.runtime.compute = held_up
+    saving = asyncio.create_task(agent.save())
+    await started.wait()
+    agent.forget()
+    may.set()
+    await saving
+    assert agent.view.snapshot is None and not event.acked
+
+
+async def test_a_later_save_holds_what_changed_and_restores_the_same(agent):
+    for number in range(1, 4):
+        await agent([Event(number)])
+        await agent.save()
+    restored = ClusterStage.restore(agent.view.snapshot, agent.runtime.settings.cluster, TinyEncoder())
+    assert restored.clusterer.snapshot() == agent.stage.clusterer.snapshot()
+    changes = agent.stage.changes()
+    assert not changes.whole and set(changes.put) == {"head", "lexicon", "waiting"} and not changes.gone
+
+
+async def test_on_a_fast_stream_a_save_does_not_wait_for_its_timer(agent):
+    event = Event(1, SAVE_AT)
+    await agent([event])
+    assert event.acked and agent.view.snapshot is not None
+
+
+async def test_what_redis_lost_is_saved_again_whole(agent):
+    await agent([Event(1)])
+    await agent.save()
+    agent.view.snapshot, agent.view.answers = {}, (Kept.LOST, Kept.SAVED)
+    event = Event(2)
+    await agent([event])
+    await agent.save()
+    restored = ClusterStage.restore(agent.view.snapshot, agent.runtime.settings.cluster, TinyEncoder())
+    assert event.acked and restored.clusterer.counters.posts == 120
+
+
+async def test_state_that_another_worker_took_over_is_given_up_unacknowledged(agent):
+    event = Event(1)
+    await agent([event])
+    agent.view.answers = (Kept.MOVED,)
+    await agent.save()
+    assert agent.stage is None and not event.acked and agent.view.snapshot is None
+
+
+async def test_a_save_that_failed_keeps_its_frames_for_the_next_which_is_whole(agent):
+    event, save = Event(1), agent.view.save
+
+    async def fail(changes: Changes) -> Kept:
+        raise OSError("no Redis")
+
+    await agent([event])
+    agent.runtime.snapshots.save = fail
+    with pytest.raises(OSError, match="no Redis"):
+        await agent.save()
+    assert not event.acked
+    agent.runtime.snapshots.save = save
+    await agent.save()
+    assert (
+        event.acked
+        and ClusterStage.restore(
+            agent.view.snapshot, agent.runtime.settings.cluster, TinyEncoder()
+        ).clusterer.counters.posts
+        == 60
+    )
+
+
+async def test_the_thresholds_of_the_bundle_hold_unless_the_settings_name_some(agent):
+    own = TunedClusters(agent.runtime.encoder.version, t_attach=0.5, t_merge=0.4, lexical=0.6)
+    agent.runtime.serving.current = Loaded(OWN, TinyEncoder(), clusters=own)
+    await agent([Event(1)])
+    config = agent.stage.clusterer.config
+    assert (config.t_attach, config.t_merge) == (0.5, 0.4)
+    agent.runtime.settings = load_settings(cluster={"t_attach": 0.7})
+    await agent([Event(2)])
+    config = agent.stage.clusterer.config
+    assert (config.t_attach, config.t_merge) == (0.7, 0.4)

@@ -1,0 +1,71 @@
+"""The watchdog: no progress with work waiting."""
+
+from streams.worker.watchdog import Watchdog
+
+
+def looked(dog, until, positions, ends, **more):
+    """Ask every second up to `until`; returns the last answer."""
+    for now in range(int(dog._last_s or 0), until + 1):
+        answer = dog.stalled(positions, ends, now, **more)
+    return answer
+
+
+A, B = ("posts.raw", 0), ("posts.raw", 1)
+
+
+def test_a_partition_that_stands_still_with_lag_is_reported_after_the_limit():
+    dog = Watchdog(stall_s=60)
+    assert looked(dog, 59, {A: 5}, {A: 9}) == []
+    assert looked(dog, 60, {A: 5}, {A: 9}) == [A]
+
+
+def test_progress_starts_the_clock_again():
+    dog = Watchdog(stall_s=60)
+    looked(dog, 49, {A: 5}, {A: 9})
+    assert looked(dog, 100, {A: 6}, {A: 9}) == []
+    assert looked(dog, 110, {A: 6}, {A: 9}) == [A]
+
+
+def test_an_idle_partition_without_lag_is_no_stall():
+    dog = Watchdog(stall_s=60)
+    assert looked(dog, 500, {A: 9}, {A: 9}) == []
+    assert dog.stalled({A: 9}, {A: 10}, 501) == []
+
+
+def test_a_partition_that_was_taken_away_is_forgotten():
+    dog = Watchdog(stall_s=60)
+    looked(dog, 29, {A: 5, B: 5}, {A: 9, B: 9})
+    looked(dog, 30, {B: 5}, {B: 9})
+    assert looked(dog, 61, {A: 5, B: 5}, {A: 9, B: 9}) == [B]
+
+
+def test_a_batch_whose_calls_return_is_no_stall_however_long_it_takes():
+    dog = Watchdog(stall_s=60)
+    for call in range(20):
+        assert looked(dog, 30 * (call + 1), {A: 5}, {A: 9}, returned={A: call}) == []
+    assert looked(dog, 30 * 20 + 60, {A: 5}, {A: 9}, returned={A: 19}) == [A]
+
+
+def test_a_process_that_was_paused_has_not_stood_still_meanwhile():
+    dog = Watchdog(stall_s=60)
+    assert all(dog.stalled({A: 5}, {A: 9}, now) == [] for now in (0, 1, 600, 601, 1200))
+    assert looked(dog, 1260, {A: 5}, {A: 9}) == [A]
+
+
+def test_while_redis_is_away_no_worker_is_ended_and_afterwards_the_clock_starts_anew():
+    dog = Watchdog(stall_s=60)
+    assert looked(dog, 3600, {A: 5}, {A: 9}, excused=True) == []
+    assert looked(dog, 3659, {A: 5}, {A: 9}) == []
+    assert looked(dog, 3661, {A: 5}, {A: 9}) == [A]
+
+
+def test_a_partition_that_waits_while_its_agent_works_off_another_is_no_stall_but_not_for_ever():
+    dog = Watchdog(stall_s=60)
+    for turn in range(1, 6):
+        assert looked(dog, 55 * turn, {A: 5, B: 5 + turn}, {A: 9, B: 99}, turns={"posts.raw": turn}) == []
+    assert looked(dog, 5 * 60, {A: 5, B: 11}, {A: 9, B: 99}, turns={"posts.raw": 6}) == [A], "five times the limit"
+
+
+def test_a_call_that_does_not_return_is_a_stall_of_all_that_wait_for_it():
+    dog = Watchdog(stall_s=60)
+    assert looked(dog, 61, {A: 5, B: 5}, {A: 9, B: 9}, turns={"posts.raw": 3}) == [A, B]
