@@ -27,9 +27,15 @@ def seconds(work, argument):
 
 
 def assert_in_proportion(work, make, length):
-    """Four times the length may cost nine times as much: 4 is the law, 16 is the square, and 5 ms are anybody's."""
-    short, long = seconds(work, make(length // 4)), seconds(work, make(length))
-    assert long < 9 * short + 0.005, f"{length // 4}: {short * 1e3:.1f} ms, {length}: {long * 1e3:.1f} ms"
+    """Sixteen times the length may cost eighty times as much: 16 is the law, 256 is the square, 20 ms are anybody's.
+
+    Measured up to three times: a neighbour who fills the caches makes an input dear once, a square is one each time.
+    """
+    for _ in range(3):
+        short, long = seconds(work, make(length // 16)), seconds(work, make(length))
+        if long < 80 * short + 0.02:
+            return
+    pytest.fail(f"{length // 16}: {short * 1e3:.1f} ms, {length}: {long * 1e3:.1f} ms")
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -51,12 +57,10 @@ def test_a_line_costs_in_proportion_to_its_length(name):
     assert_in_proportion(refused, LINES[name], 200_000)
 
 
-def test_a_repeated_key_in_a_line_of_full_length_is_found_in_a_blink():
+def test_a_repeated_key_in_a_line_of_full_length_is_found():
     record = LINES["a key twice, at the end"](880_000)
-    begun = time.thread_time()
     with pytest.raises(Rejected, match="stands there twice"):
-        parse_post(record, seen_at=1.7e9, author_key=b"k")
-    assert time.thread_time() - begun < 8  # it took minutes, and the worker with it; a tenth of a second is measured
+        parse_post(record, seen_at=1.7e9, author_key=b"k")  # it took minutes, beyond any test's time limit
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -29,6 +29,8 @@ FIGURES = {"matching": {"en": 0.9, "sw": 0.5}, "noise_matching": {"en": 0.8}, "p
 
 ROOT = Path(__file__).parents[2]
 
+SIDE_BY_SIDE = publish.speed.side_by_side
+
 
 def equal(path, **manifest):
     """The bundled encoder with its axes in another order, which changes nothing."""
@@ -53,14 +55,18 @@ MEASURED: dict[str, dict] = {}
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """A version is measured once for all tests: its figures depend on nothing else."""
+    """A version is measured once for all tests, and all are equally fast: pace is no figure of a busy machine's."""
     monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
 
     def once(bundle, data, seed):
         if bundle.id not in MEASURED:
             MEASURED[bundle.id] = measure(bundle, data, seed)
-        return MEASURED[bundle.id]
+        return {metric: dict(found) for metric, found in MEASURED[bundle.id].items()}
 
+    def at_one_pace(encoders):
+        return [20_000.0] * len(encoders)
+
+    monkeypatch.setattr(publish.speed, "side_by_side", at_one_pace)
     monkeypatch.setattr(publish, "measure", once)
 
 
@@ -175,6 +181,21 @@ def test_by_default_a_version_is_held_against_what_people_made_current(tmp_path,
     registry.choose(OWN)
     with pytest.raises(Refused):
         main(Config(str(bad(tmp_path / "bad")), data=False))
+
+
+def test_versions_are_timed_in_turns_and_the_best_round_of_each_counts():
+    turns = []
+
+    class Told:
+        def __init__(self, name):
+            self.name = name
+
+        def encode(self, texts):
+            turns.append((self.name, len(texts)))
+
+    paces = SIDE_BY_SIDE([Told("a"), Told("b")], count=300, rounds=3)
+    assert turns == [("a", 200), ("b", 200), *[("a", 300), ("b", 300)] * 3]
+    assert len(paces) == 2 and all(pace > 0 for pace in paces)
 
 
 def test_a_manifest_that_does_not_tell_what_it_was_made_of_is_refused(tmp_path):

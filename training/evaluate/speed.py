@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from models.encoders.protocol import Encoder
 
@@ -18,6 +18,23 @@ def invented_posts(count: int, seed: int = 1) -> list[str]:
     """Posts of 5 to 40 words, mean near 19 words: about the length of public crisis sets."""
     rng = random.Random(seed)
     return [" ".join(rng.choices(_WORDS, k=min(40, max(5, round(rng.gauss(19, 8)))))) for _ in range(count)]
+
+
+def side_by_side(encoders: Sequence[Encoder], count: int = 2_000, rounds: int = 5) -> list[float]:
+    """Posts a core-second of each, measured in turns: what a busy machine does to one, it does to the others.
+
+    The best round of each, by processor time.
+    """
+    posts = invented_posts(count)
+    best = [float("inf")] * len(encoders)
+    for encoder in encoders:
+        encoder.encode(posts[:200])
+    for _ in range(rounds):
+        for i, encoder in enumerate(encoders):
+            start = time.process_time()
+            encoder.encode(posts)
+            best[i] = min(best[i], time.process_time() - start)
+    return [count / seconds for seconds in best]
 
 
 def speed(load: Callable[[], Encoder], count: int = 20_000) -> dict[str, float]:
