@@ -26,10 +26,11 @@ from msgspec import Struct
 from rich.progress import track
 
 from models.calibration import Calibration, Fallback, QueryCalibration, material_hash
+from models.contrast import Contrast, bundled_queries
 from models.encoders.bundle import CALIBRATION, add_file
 from models.encoders.load import folder_of, load_encoder
 from models.encoders.protocol import Encoder
-from models.matching import Contrast, MatchConfig, Matcher, bundled_queries
+from models.matching import MatchConfig, Matcher
 from models.queries import Query, background_texts
 from models.query_ridge import Moments, moments, solve
 from training.calibrate_figures import by_language, on_demo, on_test_set, precision_recall, ranking, show

@@ -52,7 +52,7 @@ def test_no_bundled_query_is_encoded_whose_vector_came_with_the_version(tiny, tm
     stored = Matcher(MatchConfig(), queries, CachedEncoder(counting, read_vectors(path, tiny)), background_texts())
     assert counting.asked == []
     fresh = Matcher(MatchConfig(), queries, tiny, background_texts())
-    np.testing.assert_allclose(stored.directions, fresh.directions, atol=1e-4)
+    np.testing.assert_allclose(stored.directions.matrix, fresh.directions.matrix, atol=1e-4)
     assert [t.alert for t in stored.thresholds] == pytest.approx([t.alert for t in fresh.thresholds], abs=1e-4)
 
 

@@ -1,0 +1,137 @@
+"""What a score means: where each query alerts and suggests, and how likely a reading is at a score.
+
+With a learnt head (models/reading.py) a score is a probability and the thresholds are stated ones. Without one, the
+thresholds are calibrated; a probability is what labelled posts say, or a stated prior: one half at the alert
+threshold, one fifth at the suggestion threshold, logistic between and beyond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import Struct
+
+from models.calibration import Calibration, fallback_thresholds
+from models.explanation import log_odds
+from models.queries import Query
+from models.reading import logistic, logit
+
+PRIOR_LOGIT = float(np.log(4))  # log-odds between one half and one fifth
+
+
+@dataclass(frozen=True)
+class MatchConfig:
+    """How matches are made."""
+
+    alert_probability: float = 0.5  # that a post is a need or an offer: from here it alerts, with a learnt head
+    suggestion_probability: float = 0.2  # and from here it is a suggestion
+    target_precision: float | None = None  # instead of alert_probability: this share of the alerts is to be right
+    contrast: float = 0.75  # share of the everyday texts in what a query is told apart from; calibrations hold for one
+    suggestions: bool = True  # also emit matches between the suggestion and the alert threshold
+    reader_language: str = "en"  # of those who read the alerts: the nearest sentence is told in it too
+
+    def __post_init__(self) -> None:
+        if self.target_precision is not None and not 0 < self.target_precision < 1:
+            raise ValueError(f"target_precision {self.target_precision} is not between 0 and 1")
+
+
+class Thresholds(Struct, frozen=True):
+    """Of one query for one encoder version, in units of score."""
+
+    alert: float
+    suggestion: float
+
+
+class Levels:
+    """The thresholds of every query, and the way between scores and probabilities.
+
+    queries: (q,), in the order of the scores. on_background: (b, q), their scores on texts that ask and offer nothing.
+    """
+
+    def __init__(
+        self,
+        config: MatchConfig,
+        queries: Sequence[Query],
+        on_background: np.ndarray,
+        calibration: Calibration | None = None,
+    ) -> None:
+        self._config, self._queries, self._calibration = config, queries, calibration
+        self._headed = bool(calibration and calibration.head)
+        measured = [self._measured(q, on_background[:, i]) for i, q in enumerate(queries)]
+        self._half = np.array([t.alert for t in measured], np.float32)  # (q,): where a prior says one half
+        self._suggested = np.array([t.suggestion for t in measured], np.float32)
+        self._unit = np.maximum(self._half - self._suggested, 1e-3) / PRIOR_LOGIT  # score that one unit of log-odds is
+        self.thresholds = [self._chosen(i, q, measured[i]) for i, q in enumerate(queries)]
+        self.alert = np.array([t.alert for t in self.thresholds], np.float32)  # (q,)
+        moves = [self._moves(query) for query in queries]  # a live bar may lie anywhere above the suggestions
+        self.lowest = np.array(  # (q,): from where on a score is a match
+            [t.suggestion if config.suggestions or m else t.alert for t, m in zip(self.thresholds, moves, strict=True)],
+            np.float32,
+        )
+
+    def _measured(self, query: Query, on_background: np.ndarray) -> Thresholds:
+        if self._headed:
+            alert = self._config.alert_probability
+            suggestion = min(self._config.suggestion_probability, alert)
+        else:
+            known = self._calibration.thresholds(query) if self._calibration else None
+            alert, suggestion = known or fallback_thresholds(on_background, self._calibration)
+        if query.threshold is not None:  # a person's choice wins; keep the calibrated distance between the levels
+            alert, suggestion = query.threshold, query.threshold - max(alert - suggestion, 0.0)
+        return Thresholds(alert=alert, suggestion=suggestion)
+
+    def _chosen(self, index: int, query: Query, measured: Thresholds) -> Thresholds:
+        if query.probability is None:
+            return measured
+        alert = self.score_at(index, query.probability)
+        return Thresholds(alert=alert, suggestion=min(measured.suggestion, alert))
+
+    def _moves(self, query: Query) -> bool:
+        """Does its bar follow the stream (models/bars.py)?"""
+        follows = self._config.target_precision is not None and query.follows_target
+        return query.alerts_per_hour is not None or follows
+
+    def score_at(self, index: int, probability: float) -> float:
+        """The score at which a query stands at this probability."""
+        if self._headed:
+            return probability
+        curve = self._calibration.curve(self._queries[index]) if self._calibration else []
+        if curve:
+            at, precision = zip(*curve, strict=True)
+            reached = [score for score, likely in curve if likely >= probability]
+            return float(np.interp(probability, precision, at)) if reached else 1.0
+        alert = float(self._half[index])
+        return alert + log_odds(probability) / PRIOR_LOGIT * max(alert - float(self._suggested[index]), 1e-3)
+
+    def terms(self, index: int, scores: np.ndarray) -> dict[str, np.ndarray]:
+        """Without a head: the terms (models/explanation.py) of one query's log-odds at these scores (m,)."""
+        if self._calibration and self._calibration.probability(self._queries[index], 0.0) is not None:
+            said = [self._calibration.probability(self._queries[index], float(score)) or 0.0 for score in scores]
+            return {"measured": np.array([log_odds(p) for p in said], np.float32)}
+        alert = float(self._half[index])
+        steep = PRIOR_LOGIT / max(alert - float(self._suggested[index]), 1e-3)
+        return {"bias": np.full(len(scores), -steep * alert, np.float32), "query": steep * scores}
+
+    def likely(self, scores: np.ndarray, which: np.ndarray) -> np.ndarray:
+        """Without a head: the probability at each score (m,) of the query beside it, an index (m,)."""
+        if not len(which):
+            return np.zeros(0, np.float32)
+        summed = [sum(self.terms(int(i), scores[at : at + 1]).values()) for at, i in enumerate(which)]
+        return logistic(np.concatenate(summed))
+
+    def odds(self, scores: np.ndarray) -> np.ndarray:
+        """(n, q) scores → log-odds of an alert as shipped: 0 at one half."""
+        if self._headed:
+            return logit(scores)
+        odds: np.ndarray = (scores - self._half) / self._unit
+        return odds
+
+    def moved(self, scores: np.ndarray, added: np.ndarray) -> np.ndarray:
+        """Scores (n, q) moved by log-odds (n, q); where 0 is added they stay as they are to the bit."""
+        if self._headed:
+            moved = logistic(logit(scores) + added)
+        else:
+            moved = np.clip(scores + added * self._unit, -1.0, 1.0)
+        return np.where(added == 0, scores, moved).astype(np.float32)
