@@ -63,22 +63,15 @@ def kept_pieces(counts: np.ndarray, pieces: Sequence[str], keep: int) -> np.ndar
     return np.sort(chosen)
 
 
-def main(config: Config) -> None:
+def cut(source: Path, out: Path, texts: Iterable[str], keep: int) -> tuple[int, int]:
+    """Write the model of `source` with the `keep` pieces these texts need to `out`. Returns how many of how many."""
     import torch
     from tokenizers import Tokenizer
     from transformers import BertModel
 
-    if not config.model or not config.out:
-        raise ConfigError("name a model directory and out=DIR: python -m training.vocabulary MODEL out=DIR")
-    source, out = Path(config.model), Path(config.out)
     tokenizer = Tokenizer.from_file(str(source / "tokenizer.json"))
     vocabulary = json.loads((source / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
-    pairs = training_pairs(data_dir())
-    texts = chain(
-        track(pairs.text, "counting pieces"), pairs.english, (post.text for post in written_posts()),
-        (text for query in load_queries() for _, text in query.texts()), background_texts(),
-    )  # fmt: skip
-    kept = kept_pieces(count_pieces(tokenizer, texts), [piece for piece, _ in vocabulary], config.keep)
+    kept = kept_pieces(count_pieces(tokenizer, texts), [piece for piece, _ in vocabulary], keep)
     model = BertModel.from_pretrained(source, add_pooling_layer=False)
     table = model.embeddings.word_embeddings.weight.detach()[torch.from_numpy(kept)]
     model.resize_token_embeddings(len(kept))
@@ -87,7 +80,19 @@ def main(config: Config) -> None:
     model.save_pretrained(out)
     scores = np.array([vocabulary[i][1] for i in kept], np.float32)
     write_tokenizer(out, [vocabulary[i][0] for i in kept], scores)
-    print(f"{out}: {len(kept):,} of {len(vocabulary):,} pieces")
+    return len(kept), len(vocabulary)
+
+
+def main(config: Config) -> None:
+    if not config.model or not config.out:
+        raise ConfigError("name a model directory and out=DIR: python -m training.vocabulary MODEL out=DIR")
+    pairs = training_pairs(data_dir())
+    texts = chain(
+        track(pairs.text, "counting pieces"), pairs.english, (post.text for post in written_posts()),
+        (text for query in load_queries() for _, text in query.texts()), background_texts(),
+    )  # fmt: skip
+    kept, of = cut(Path(config.model), Path(config.out), texts, config.keep)
+    print(f"{config.out}: {kept:,} of {of:,} pieces")
 
 
 def read_words(argv: Sequence[str]) -> Config:
