@@ -80,8 +80,8 @@ def main(config: Config) -> Path:
     place = {name: i for i, name in enumerate(names)}
     labels, weights = np.array([place[label] for label in taught.labels]), torch.tensor(taught.weights)
     tower = Tower(config.model, config.frozen)
-    ids, held_ids = tower.ids(taught.texts), tower.ids(held)
-    before, held_before = tower.read(ids), tower.read(held_ids)
+    read, read_held = tower.lower(tower.ids(taught.texts)), tower.lower(tower.ids(held))
+    before, held_before = tower.read(read), tower.read(read_held)
     mean, turn = even_out(before[torch.from_numpy(standing)].numpy(), config.evened)
     evening = Evening(mean, turn)
     weight, bias = fit_classes(HeadConfig(), evening(before).numpy(), taught, names)
@@ -96,14 +96,14 @@ def main(config: Config) -> Path:
         chosen = turn_of[place_in_it * config.batch : (place_in_it + 1) * config.batch]
         rng = np.random.default_rng([config.seed, 1, step])
         rows = np.concatenate([chosen, partners.of(chosen, config.sentences, rng)])
-        vectors, wanted = tower.vectors([ids[i] for i in rows]), torch.from_numpy(labels[rows])
+        vectors, wanted = tower.vectors([read[i] for i in rows]), torch.from_numpy(labels[rows])
         space = evening(vectors)
         named = F.cross_entropy(head(space), wanted, label_smoothing=config.smoothing, reduction="none")
         apart = supervised_contrast(space, wanted, config.temperature)
         moved = (1 - (vectors * before[torch.from_numpy(rows)]).sum(1)).mean()
         yield (named * weights[rows]).mean() + config.contrast * apart + config.hold * moved
         others = rng.choice(len(held), config.others, replace=False)
-        now = evening(tower.vectors([held_ids[i] for i in others]))
+        now = evening(tower.vectors([read_held[i] for i in others]))
         yield config.hold_others * (1 - (now * evening(held_before[torch.from_numpy(others)])).sum(1)).mean()
 
     steps = max(1, round(config.epochs * batches))

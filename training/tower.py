@@ -1,14 +1,16 @@
 """A BERT whose upper layers learn on a CPU: what shortening and adapting a sentence encoder share.
 
-Two things make it fast enough for two cores, both measured on them. Products are in bf16 with plain attention (torch's
-fused attention is ten times slower backward in bf16), and every batch is cut into parts of like length, each as wide as
-one of a few widths: oneDNN compiles a kernel for each new shape, and with free widths most of the time went there.
+Three things make it fast enough for two cores, all measured on them. Products are in bf16 with plain attention (torch's
+fused attention is ten times slower backward in bf16) where the processor has such products; where it has not, they are
+seven times slower than float32's. Every batch is cut into parts of like length, each as wide as one of a few widths:
+oneDNN compiles a kernel for each new shape, and with free widths most of the time went there. And what the layers that
+stay give is the same in every epoch: `lower` reads it once.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,9 @@ from models.errors import ConfigError
 WIDTHS = (12, 16, 20, 24, 28, 32, 40, 48, 56, 64)  # tokens a part may be wide
 PARTS = 4  # of a batch, by length
 AT_ONCE = 64  # texts read together where nothing is learnt
+
+
+Text = list[int] | torch.Tensor  # a text's pieces, or the states the staying layers gave for them
 
 
 class Tower:
@@ -42,7 +47,7 @@ class Tower:
             self.model.encoder.layer = layers = torch.nn.ModuleList(layers[i] for i in keep)
             self.model.config.num_hidden_layers = len(keep)
         self.model.requires_grad_(False)
-        self.lower, self.learning = list(layers[:frozen]), torch.nn.ModuleList(layers[frozen:])
+        self.staying, self.learning = list(layers[:frozen]), torch.nn.ModuleList(layers[frozen:])
         self.learning.requires_grad_(True)
         self._widths = [width for width in WIDTHS if width <= self.model.config.max_position_embeddings]
         self._tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -56,37 +61,55 @@ class Tower:
         given = [self._first + text for text in texts]
         return self._tokenizer(given, truncation=True, max_length=self._widths[-1])["input_ids"]
 
-    def vectors(self, ids: Sequence[list[int]]) -> torch.Tensor:
-        """(n, width) float32 unit rows, with gradients to the layers that learn."""
-        order = np.argsort([len(text) for text in ids], kind="stable")
-        parts = [self._part([ids[i] for i in rows]) for rows in np.array_split(order, min(PARTS, len(order)))]
+    def vectors(self, texts: Sequence[Text]) -> torch.Tensor:
+        """(n, width) float32 unit rows, with gradients to the layers that learn. texts: `ids`, or what `lower` gave."""
+        order = np.argsort([len(text) for text in texts], kind="stable")
+        parts = [self._part([texts[i] for i in rows]) for rows in np.array_split(order, min(PARTS, len(order)))]
         return torch.cat(parts)[torch.from_numpy(np.argsort(order))]
 
     @torch.no_grad()
-    def read(self, ids: Sequence[list[int]]) -> torch.Tensor:
+    def read(self, texts: Sequence[Text]) -> torch.Tensor:
         """(n, width) float32 unit rows of many texts, nothing learnt."""
-        order = np.argsort([len(text) for text in ids], kind="stable")
-        starts = range(0, len(order), AT_ONCE)
-        batches = [order[start : start + AT_ONCE] for start in starts]
-        parts = [
-            self._part([ids[i] for i in rows])
-            for rows in track(batches, f"read {len(ids):,} texts", disable=len(batches) < 20)
-        ]
+        order = np.argsort([len(text) for text in texts], kind="stable")
+        parts = [self._part([texts[i] for i in rows]) for rows in _batches(order, f"read {len(texts):,} texts")]
         return torch.cat(parts)[torch.from_numpy(np.argsort(order))]
 
-    def _part(self, ids: list[list[int]]) -> torch.Tensor:
-        width = next(size for size in self._widths if size >= max(map(len, ids)))
-        padded, mask = (torch.from_numpy(array)[: len(ids)] for array in pad([*ids, [0] * width]))
-        away = ((mask - 1) * 1e4)[:, None, None, :]
-        with torch.autocast("cpu", torch.bfloat16):
-            with torch.no_grad():
-                states = self.model.embeddings(padded)
-                for layer in self.lower:
-                    states = _first(layer(states, away))
+    @torch.no_grad()
+    def lower(self, ids: Sequence[list[int]]) -> list[torch.Tensor]:
+        """What the layers that stay give for each text: (tokens, width) float16, 27 kB for 35 tokens of width 384."""
+        order = np.argsort([len(text) for text in ids], kind="stable")
+        out: list[torch.Tensor] = [torch.empty(0)] * len(ids)
+        for rows in _batches(order, f"lower layers of {len(ids):,} texts"):
+            states, _, _ = self._lowered([ids[i] for i in rows])
+            for i, state in zip(rows, states.to(torch.float16), strict=True):
+                out[i] = state[: len(ids[i])].clone()
+        return out
+
+    def _part(self, texts: Sequence[Text]) -> torch.Tensor:
+        states, mask, away = self._lowered(texts)
+        with _products():
             for layer in self.learning:
                 states = _first(layer(states, away))
         total = (states.float() * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
         return F.normalize(total, dim=-1)
+
+    @torch.no_grad()
+    def _lowered(self, texts: Sequence[Text]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """What enters the layers that learn: states (n, tokens, width), mask (n, tokens), what attention adds to it."""
+        width = next(size for size in self._widths if size >= max(map(len, texts)))
+        ids = [text if isinstance(text, list) else [0] * len(text) for text in texts]
+        padded, mask = (torch.from_numpy(array)[: len(ids)] for array in pad([*ids, [0] * width]))
+        away = ((mask - 1) * 1e4)[:, None, None, :]
+        if not isinstance(texts[0], list):
+            states = torch.zeros(len(texts), width, texts[0].shape[1])
+            for i, text in enumerate(texts):
+                states[i, : len(text)] = torch.as_tensor(text)
+            return states, mask, away
+        with _products():
+            states = self.model.embeddings(padded)
+            for layer in self.staying:
+                states = _first(layer(states, away))
+        return states, mask, away
 
 
 class Evening(torch.nn.Module):
@@ -110,6 +133,18 @@ def even_out(vectors: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]
     variance, axes = np.linalg.eigh(np.cov((vectors - mean).T))
     variance = np.maximum(variance, variance[-1] * 1e-3)
     return mean.astype(np.float32), ((axes * variance ** (-share / 2)) @ axes.T).astype(np.float32)
+
+
+def _batches(order: np.ndarray, title: str) -> Iterable[np.ndarray]:
+    """Rows to read together, in this order; many are shown as a bar."""
+    batches = [order[start : start + AT_ONCE] for start in range(0, len(order), AT_ONCE)]
+    return track(batches, title, disable=len(batches) < 20)
+
+
+def _products() -> torch.autocast:
+    """bf16 where the processor multiplies it, float32 elsewhere."""
+    has = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return torch.autocast("cpu", torch.bfloat16, enabled=has)
 
 
 def _first(found: object) -> torch.Tensor:

@@ -20,11 +20,12 @@ def write_tower(tower: Tower, out: Path, mean: np.ndarray | None = None, turn: n
     shutil.copytree(tower.folder, out, dirs_exist_ok=True)
     tower.model.save_pretrained(out)
     if mean is not None and turn is not None:
-        _write_evening(out, mean, turn)
+        write_evening(out, turn, -mean @ turn)
     return out
 
 
-def _write_evening(out: Path, mean: np.ndarray, turn: np.ndarray) -> None:
+def write_evening(out: Path, turn: np.ndarray, bias: np.ndarray) -> None:
+    """A module behind the pooling that gives normalise(v @ turn + bias). turn: (d, d); bias: (d,)."""
     kinds = ["Transformer", "Pooling", "Normalize", "Dense", "Normalize"]
     folders = ["", "1_Pooling", "2_Normalize", "3_Dense", "4_Normalize"]
     modules = [
@@ -34,9 +35,12 @@ def _write_evening(out: Path, mean: np.ndarray, turn: np.ndarray) -> None:
     for folder in folders[1:]:
         (out / folder).mkdir(exist_ok=True)
     (out / "modules.json").write_text(json.dumps(modules, indent=1) + "\n")
-    width = len(mean)
+    width = len(bias)
     identity = "torch.nn.modules.linear.Identity"
     dense = {"in_features": width, "out_features": width, "bias": True, "activation_function": identity}
     (out / "3_Dense" / "config.json").write_text(json.dumps(dense, indent=1) + "\n")
-    tensors = {"linear.weight": torch.from_numpy(turn.T.copy()), "linear.bias": torch.from_numpy(-mean @ turn)}
+    tensors = {
+        "linear.weight": torch.from_numpy(np.ascontiguousarray(turn.T, np.float32)),
+        "linear.bias": torch.from_numpy(bias.astype(np.float32)),
+    }
     save_file(tensors, str(out / "3_Dense" / "model.safetensors"))

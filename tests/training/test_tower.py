@@ -46,6 +46,17 @@ def test_a_tower_reads_as_sentence_transformers_does_in_any_order(folder):
     assert ((backwards * expected).sum(1) > 0.999).all()
 
 
+def test_what_the_staying_layers_gave_can_be_kept_and_read_on_from(folder):
+    texts, tower = texts_of(folder), Tower(folder, 1)
+    kept = tower.lower(tower.ids(texts))
+    assert [len(states) for states in kept] == [len(ids) for ids in tower.ids(texts)]
+    whole = tower.read(tower.ids(texts))
+    for found in (tower.read(kept), tower.vectors(kept)):
+        assert ((found * whole).sum(1) > 0.9999).all()  # float16 between
+    tower.vectors(kept).sum().backward()
+    assert all(parameter.grad is not None for parameter in tower.learning.parameters())
+
+
 def test_only_the_upper_layers_learn(folder):
     tower = Tower(folder, 2)
     tower.vectors(tower.ids(["help", "we need water"])).sum().backward()
