@@ -211,6 +211,7 @@ def _written(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
     uses = ("stream", "needs and offers", "near misses")
     groups = {use: lambda post, use=use: post.use == use for use in uses}
     groups |= {"20 languages": lambda post: post.event.startswith("61-")}
+    groups |= {"8 languages": lambda post: post.event.startswith("75-")}
     return _labelled(reader, config, "written", [p for p in written_posts() if p.judges], groups)
 
 
