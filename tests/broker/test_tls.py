@@ -53,7 +53,7 @@ def test_our_certificate_is_shown_to_a_broker_that_asks_for_one_and_without_it_t
     assert said(trusted | ours) == b"hello"
     with pytest.raises((ssl.SSLError, ConnectionError)):
         assert said(trusted) == b"hello"
-    thread.join(10)
+    thread.join()
     listener.close()
 
 

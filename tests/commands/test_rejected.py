@@ -13,6 +13,7 @@ from streams.broker.topics import make_topics
 from streams.commands.rejected import rejected
 from streams.config import load_settings
 from tests.outputs.topics import fresh_prefix
+from tests.waiting import PATIENCE_S
 
 RAW = b'{"id": "1", "text": "fine"}\n{"id": 2, "text": "water \x1b[31m'
 
@@ -22,7 +23,7 @@ def settings(embedded_broker):
     found = load_settings(broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()})
     make_topics(found)
     producer = KafkaProducer(bootstrap_servers=embedded_broker)
-    offset = producer.send(found.topics.name("posts.raw"), value=RAW, partition=1).get(10).offset
+    offset = producer.send(found.topics.name("posts.raw"), value=RAW, partition=1).get(PATIENCE_S).offset
     broken = RAW.split(b"\n")[1]
     for reject in (
         Reject("bad_json", "cut off", "normalise", Origin(1, offset), 1, 1.7e9, broken[:10]),
@@ -30,7 +31,9 @@ def settings(embedded_broker):
         Reject("stage_error", "no", "embed", Origin(1, offset), 0, 1.7e9, b"?"),
         Reject("bad_json", "long gone", "normalise", Origin(1, 99), 0, 1.7e9, b"?"),
     ):
-        producer.send(found.topics.name("posts.rejected"), value=msgspec.json.encode(reject), partition=0).get(10)
+        producer.send(found.topics.name("posts.rejected"), value=msgspec.json.encode(reject), partition=0).get(
+            PATIENCE_S
+        )
     producer.close()
     return found
 

@@ -22,6 +22,7 @@ from streams.view.connect import connect
 from streams.view.live import LiveView
 from tests.outputs.invented import invent
 from tests.outputs.topics import fresh_prefix
+from tests.waiting import PATIENCE_S
 
 
 def post(name: str, text: str = "what a goal!") -> Post:
@@ -44,8 +45,8 @@ def settings(embedded_broker, redis_url):
     records = {"posts.matched": matched, "posts.clean": clean}
     producer = KafkaProducer(bootstrap_servers=embedded_broker)
     for topic, frame in records.items():
-        producer.send(made.topics.name(topic), value=encode_frame(frame), partition=0).get(10)
-    producer.send(made.topics.name("posts.rejected"), value=msgspec.json.encode(refused), partition=0).get(10)
+        producer.send(made.topics.name(topic), value=encode_frame(frame), partition=0).get(PATIENCE_S)
+    producer.send(made.topics.name("posts.rejected"), value=msgspec.json.encode(refused), partition=0).get(PATIENCE_S)
     producer.close()
 
     async def alert() -> None:

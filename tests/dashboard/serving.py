@@ -21,6 +21,7 @@ from streams.search.follower import Searcher
 from streams.search.window import Window
 from streams.view.connect import connect
 from streams.view.live import LiveView
+from tests.waiting import PATIENCE_S
 
 T = TypeVar("T")
 
@@ -72,7 +73,7 @@ class Served:
 
     def call(self, work: Callable[[LiveView], Awaitable[T]]) -> T:
         """Run something on the server's loop, such as `lambda view: view.put_alerts([...])`."""
-        return asyncio.run_coroutine_threadsafe(work(self.view), self._loop).result(20)
+        return asyncio.run_coroutine_threadsafe(work(self.view), self._loop).result(PATIENCE_S)
 
 
 def settings_for(redis_url: str, **dashboard: object) -> Settings:
@@ -101,10 +102,10 @@ def served(settings: Settings, frames: list[bytes] | None = None) -> Iterator[Se
 
     thread = threading.Thread(target=asyncio.run, args=(run(),))
     thread.start()
-    assert ready.wait(20)
+    assert ready.wait(PATIENCE_S)
     try:
         yield Served(f"http://127.0.0.1:{listener.getsockname()[1]}", held["view"], held["loop"])
     finally:
         held["server"].should_exit = True
-        thread.join(20)
+        thread.join()
         listener.close()

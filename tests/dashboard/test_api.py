@@ -18,6 +18,7 @@ from streams.view.connect import connect
 from streams.view.live import LiveView
 from tests.dashboard.seeding import HOSTILE, fill, invent, several
 from tests.dashboard.serving import FedSearcher, frame, served, settings_for
+from tests.waiting import PATIENCE_S, until
 
 NOW = time.time()
 
@@ -32,11 +33,6 @@ class Api:
         answer = await self.client.get(path, params=params)
         assert answer.status_code == 200, answer.text
         return answer.json()
-
-    async def until(self, condition) -> None:
-        async with asyncio.timeout(10):
-            while not condition():
-                await asyncio.sleep(0.02)
 
 
 @pytest.fixture
@@ -65,7 +61,7 @@ async def api(redis_url):
 
 
 async def test_state_has_everything_the_page_shows(api):
-    await api.until(lambda: api.feed.stats.totals)
+    await until(lambda: api.feed.stats.totals)
     state = await api.get("/api/state")
     stats = state["stats"]
     assert stats["totals"]["read"] == 191 and stats["totals"]["rejected"] == 7
@@ -120,7 +116,7 @@ async def test_nonsense_in_the_address_is_no_server_error(api, params):
 async def test_a_live_alert_shows_up_in_the_api(api):
     alert = invent(777, "offer.shelter", text="a room", at=NOW + 5)
     await api.view.put_alerts([alert])
-    await api.until(lambda: alert.alert_id in api.feed.board._alerts)
+    await until(lambda: alert.alert_id in api.feed.board._alerts)
     assert (await api.get("/api/alerts", n=1))["alerts"][0]["alert"]["alert_id"] == alert.alert_id
 
 
@@ -128,14 +124,14 @@ async def test_a_withdrawn_alert_leaves_the_list(api):
     (alert,) = [s["alert"] for s in (await api.get("/api/alerts", n=1))["alerts"]]
     known = msgspec.convert(alert, type=type(invent(1, at=NOW)))
     await api.view.put_alerts([msgspec.structs.replace(known, revision=known.revision + 9, status="withdrawn")])
-    await api.until(lambda: api.feed.board._alerts[known.alert_id].status == "withdrawn")
+    await until(lambda: api.feed.board._alerts[known.alert_id].status == "withdrawn")
     assert known.alert_id not in [s["alert"]["alert_id"] for s in (await api.get("/api/alerts", n=500))["alerts"]]
 
 
 async def test_clearing_the_live_view_clears_the_page(api):
-    await api.until(lambda: api.feed.stats.totals.get("read"))
+    await until(lambda: api.feed.stats.totals.get("read"))
     await api.view.clear()
-    await api.until(lambda: not api.feed.board._alerts)
+    await until(lambda: not api.feed.board._alerts)
     assert (await api.get("/api/alerts"))["total"] == 0
 
 
@@ -206,7 +202,7 @@ def test_every_bundled_category_is_listed_most_urgent_first():
 async def test_events_over_a_real_connection_with_reconnect(redis_url):
     settings = settings_for(redis_url)
     with served(settings) as server:
-        async with httpx.AsyncClient(base_url=server.url, timeout=10) as client:
+        async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_S) as client:
             since = (await client.get("/api/alerts")).json()["event_id"]
             async with httpx_sse.aconnect_sse(client, "GET", "/events", params={"since": since}) as source:
                 events = source.aiter_sse()

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -13,6 +12,7 @@ from kafka.protocol.producer import InitProducerIdRequest
 from streams.embedded import EmbeddedBroker, Fault
 from tests.embedded.wire import RawMember, Wire, record_batch
 from tests.services.broker import run_broker_in_thread
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -41,10 +41,10 @@ def test_kafka_pythons_producer_survives_lost_answers_too():
         run_broker_in_thread() as broker,
         contextlib.closing(KafkaProducer(bootstrap_servers=broker.bootstrap)) as producer,
     ):
-        producer.send("posts", b"0").get(10)
+        producer.send("posts", b"0").get(PATIENCE_S)
         broker.faults["Produce"] += [Fault(drop=True, handled=True)] * 2
         sent = [producer.send("posts", b"%d" % i) for i in range(1, 20)]
-        assert [s.get(20).offset for s in sent] == list(range(1, 20))
+        assert [s.get(PATIENCE_S).offset for s in sent] == list(range(1, 20))
         assert broker.partition("posts", 0).end == 20
 
 
@@ -84,17 +84,25 @@ async def test_a_producer_retries_what_may_be_retried(broker):
         assert (await producer.send_and_wait("posts", b"x")).offset == 0
 
 
-async def test_a_delay_holds_up_its_own_connection_only(broker):
+async def test_a_delay_holds_up_its_own_connection_only(broker, monkeypatch):
+    begun, over, sleep = asyncio.Event(), asyncio.Event(), asyncio.sleep
+
+    async def sleep_as_told(seconds: float) -> None:
+        if seconds != 7.5:
+            return await sleep(seconds)
+        begun.set()
+        await over.wait()
+
+    monkeypatch.setattr("streams.embedded.broker.asyncio.sleep", sleep_as_told)
     broker.create_topic("posts")
-    broker.faults["Produce"] += [Fault(delay_s=0.4)]
+    broker.faults["Produce"] += [Fault(delay_s=7.5)]
     async with Wire(broker.bootstrap) as slow, Wire(broker.bootstrap) as quick:
-        started = time.monotonic()
         late = asyncio.create_task(slow.produce("posts", record_batch([b"late"])))
-        await asyncio.sleep(0.05)
+        await begun.wait()
         assert await quick.produce("posts", record_batch([b"soon"])) == (0, 0)
-        assert time.monotonic() - started < 0.3
+        assert not late.done()
+        over.set()
         assert await late == (0, 1)
-        assert time.monotonic() - started >= 0.4
 
 
 async def test_consumers_go_on_after_their_connections_are_cut(broker):
@@ -112,7 +120,7 @@ async def test_consumers_go_on_after_their_connections_are_cut(broker):
         seen = []
         for i in range(3):
             await producer.send_and_wait("posts", b"%d" % i)
-            seen.append((await asyncio.wait_for(consumer.getone(), 10)).value)
+            seen.append((await consumer.getone()).value)
             for request in ("Fetch", "Heartbeat", "Produce"):
                 broker.faults[request] += [Fault(drop=True)]
         assert seen == [b"0", b"1", b"2"]
@@ -158,7 +166,7 @@ def test_a_slow_consumer_goes_on_at_the_oldest_record_kept():
     with run_broker_in_thread(retention_bytes=10_000) as broker:
         with contextlib.closing(KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=0)) as producer:
             for _ in range(60):
-                producer.send("posts", b"x" * 500).get(10)
+                producer.send("posts", b"x" * 500).get(PATIENCE_S)
         with contextlib.closing(
             KafkaConsumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest")
         ) as consumer:

@@ -10,6 +10,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from kafka import KafkaConsumer, KafkaProducer
 
+from tests.waiting import until
+
 PARTITIONS = 4
 
 
@@ -37,9 +39,8 @@ async def member(broker, name):
 
 async def share(*expected: tuple[AIOKafkaConsumer, int]) -> None:
     """Wait until each consumer has that many partitions."""
-    async with asyncio.timeout(15):
-        while [len(c.assignment()) for c, _ in expected] != [n for _, n in expected]:
-            await asyncio.sleep(0.02)
+    wanted = [n for _, n in expected]
+    await until(lambda: [len(c.assignment()) for c, _ in expected] == wanted, lambda: wanted)
 
 
 async def test_partitions_are_shared_when_a_second_member_joins_and_returned_when_it_leaves(member, make_topic):
@@ -97,9 +98,8 @@ async def test_every_record_is_read_once_while_members_come_and_go(member, make_
         await read(two)
         await two.stop()
         await share((one, 4))
-        async with asyncio.timeout(10):
-            while len(set(seen)) < 200:
-                await read(one)
+        while len(set(seen)) < 200:
+            await read(one)
     assert sorted(seen) == list(range(200))
 
 

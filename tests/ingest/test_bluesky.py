@@ -15,6 +15,7 @@ from models.posts import parse_post
 from streams.ingest.bluesky import BlueskyConfig, BlueskySource, _Event, to_post
 from streams.ingest.cursor import Cursor
 from streams.ingest.live import ReconnectConfig
+from tests.waiting import until
 
 DID, T0 = "did:plc:abcdefghijklmnopqrstuvwx", 1_769_932_800_000_000
 
@@ -135,12 +136,6 @@ async def ingesting(raw, jetstream, cursor=None, **reconnect):
                 await asyncio.gather(task, return_exceptions=True)
             await asyncio.to_thread(writer.flush)
         kept.save()
-
-
-async def until(condition, within_s=10.0):
-    async with asyncio.timeout(within_s):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def test_posts_edits_and_deletions_arrive_in_order_whatever_else_is_sent(raw):

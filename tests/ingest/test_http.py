@@ -123,7 +123,7 @@ async def test_many_requests_at_once_all_arrive(raw):
 async def test_a_slow_sender_is_cut_off(raw):
     async def slowly():
         yield b'{"id": 1'
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()
 
     async with serving(raw, HttpConfig(read_s=0.1)) as (client, writer, _):
         assert (await client.post("/posts", content=slowly())).status_code == 503

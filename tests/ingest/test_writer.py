@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 
 import pytest
 from kafka.errors import NotLeaderForPartitionError
@@ -14,6 +13,7 @@ from streams.embedded import Fault
 from streams.ingest.writer import FrameWriter, oversize_marker
 from tests.ingest.conftest import Raw
 from tests.services.broker import run_broker_in_thread
+from tests.waiting import PATIENCE_S
 
 
 def line(number, **fields):
@@ -40,13 +40,11 @@ def test_a_frame_is_full_at_its_number_of_bytes_and_a_long_line_travels_alone(ra
     assert len(raw.lines()) == 31
 
 
-def test_a_lonely_post_waits_no_longer_than_the_linger(raw):
+def test_a_lonely_post_waits_for_the_linger_only_and_not_for_others_to_fill_its_frame(raw):
     with raw.writer(linger_s=0.05) as writer:
         arrived = threading.Event()
-        began = time.monotonic()
         writer.write(line(1), then=lambda error: arrived.set())
-        assert arrived.wait(5)
-        assert 0.04 <= time.monotonic() - began < 2
+        assert arrived.wait(PATIENCE_S)
 
 
 def test_all_that_is_said_about_one_post_stays_in_one_partition_in_order(raw):
@@ -117,11 +115,10 @@ def test_many_threads_may_share_one_writer(raw):
     assert len(set(raw.ids())) == 1200 and writer.counts.sent == 1200
 
 
-def test_a_broker_that_is_not_there_is_told_at_once_with_the_way_out():
-    began = time.monotonic()
+def test_a_broker_that_is_not_there_is_told_with_the_way_out_before_a_client_looks_for_it(monkeypatch):
+    monkeypatch.setattr("streams.ingest.writer.KafkaProducer", lambda **_: pytest.fail("it would look for 10 s"))
     with pytest.raises(ServiceError, match="crisis doctor"):
         FrameWriter("127.0.0.1:1,[::1]:1", "posts.raw")
-    assert time.monotonic() - began < 3
 
 
 def test_a_topic_that_is_not_there_is_told_with_the_way_out():

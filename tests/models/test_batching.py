@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from models.encoders.batching import encode_in_windows, micro_batches, packed_batches, pad
 from models.text import Cleaning
+from tests.waiting import PATIENCE_S
 
 LENGTHS = st.lists(st.integers(0, 90), max_size=60)
 
@@ -66,7 +67,7 @@ def test_the_next_window_is_prepared_while_this_one_is_computed():
         return [(np.arange(len(cleaned)), cleaned)]
 
     def run(batch):
-        assert prepared[1].wait(30), "the second window waits for the first to be computed"
+        assert prepared[1].wait(PATIENCE_S), "the second window waits for the first to be computed"
         return lambda: np.ones((len(batch), 2), np.float32)
 
     assert encode_in_windows(["0", "1"], 2, Cleaning(), prepare, run, window=1).tolist() == [[1, 1], [1, 1]]

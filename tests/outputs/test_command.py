@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Sequence
@@ -94,12 +95,11 @@ def test_following_tells_new_alerts_as_they_come(settings):
     thread = threading.Thread(target=follow)
     thread.start()
     started.wait()
-    for n in range(40):  # it starts at the end: send until it is there
+    number = itertools.count()
+    while not got:  # it starts at the end: send until it is there
+        send(settings, [invent(f"after-{next(number)}")])
         thread.join(0.25)
-        if not thread.is_alive():
-            break
-        send(settings, [invent(f"after-{n}")])
-    thread.join(10)
+    thread.join()
     reader.close()
     assert got and got[0].startswith("after")
 

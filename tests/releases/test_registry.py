@@ -258,7 +258,7 @@ def test_two_processes_publish_the_same_version_to_s3_at_once(s3, tmp_path):
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(60)
+        writer.join()
     assert [w.exitcode for w in writers] == [0, 0]
     assert Registry(url, **s3).fetch(version, tmp_path / "cache").id == version
 

@@ -15,6 +15,7 @@ from streams.broker.topics import make_topics
 from streams.config import load_settings
 from streams.releases.release import KEPT, Release, Staged, canary_partitions
 from streams.releases.topic import KEY, change_release, follow_release, latest, read_release
+from tests.waiting import PATIENCE_S
 
 V1, V2, V3 = "111111111111", "222222222222", "333333333333"
 
@@ -157,7 +158,7 @@ def test_of_two_changes_at_the_same_moment_neither_is_lost(settings):
 
         def applied(known):
             if next(first, False):
-                barrier.wait(20)  # both have read the same state
+                barrier.wait(PATIENCE_S)  # both have read the same state
             return make(known)
 
         change_release(settings, applied)
@@ -180,4 +181,4 @@ async def test_a_follower_sees_the_state_and_then_each_change(settings):
     async with follow_release(settings, seen.put) as release:
         assert release.current == V1
         await asyncio.to_thread(change_release, settings, lambda r: r.use(V2, 2.0))
-        assert (await asyncio.wait_for(seen.get(), 10)).current == V2
+        assert (await seen.get()).current == V2

@@ -1,6 +1,7 @@
 """Taking over: what serves, what happens to frames of another version, and to versions that cannot be loaded."""
 
 import asyncio
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from streams.releases.takeover import Takeover
 from streams.releases.trial import alert_pairs, embed_canary, in_share, score_unseen
 from streams.releases.versions import load_version, make_ready
 from tests.releases.tiny import rotated_bundle, tiny_bundle, words_of
+from tests.waiting import PATIENCE_S, until
 
 TEXTS = [
     "We have had no drinking water for two days, please send water",
@@ -96,7 +98,7 @@ def frame(number: int, partition: int = 0, texts=TEXTS) -> Frame:
 
 
 async def became(takeover: Takeover, done) -> Serving:
-    return await asyncio.wait_for(takeover.until(done), 10)
+    return await takeover.until(done)
 
 
 async def test_a_worker_starts_with_its_own_encoder_where_nothing_was_released(takeover, shop):
@@ -115,6 +117,27 @@ async def test_a_new_current_version_takes_over_and_the_old_one_finishes_its_fra
     assert serving.of(begun).name == names["v1"]
     assert stages.match(begun, serving.of(begun).matcher).encoder_version == begun.encoder_version
     assert serving.for_partition(0).name == names["v2"]
+
+
+async def test_while_a_version_is_loaded_the_current_one_goes_on_serving(shop):
+    chosen, names, _ = shop
+    loop, begun, may = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def load_when_told(settings, name):
+        if name == names["v2"]:
+            loop.call_soon_threadsafe(begun.set)
+            assert may.wait(PATIENCE_S)
+        return load_version(settings, name)
+
+    takeover = Takeover(chosen, load=load_when_told)
+    release = Release().use(names["v1"], 0.0)
+    await takeover.start(release, QUERIES)
+    await takeover.apply(release.use(names["v2"], 0.0))
+    await begun.wait()
+    assert takeover.serving.for_partition(0).name == names["v1"]
+    may.set()
+    await became(takeover, lambda s: s.current.name == names["v2"])
+    await takeover.stop()
 
 
 async def test_a_restarted_worker_loads_the_version_before_too_if_the_change_is_young(takeover, shop):
@@ -160,9 +183,7 @@ async def test_a_version_that_cannot_be_loaded_changes_nothing_is_told_and_tried
     assert len(told) == 3
     assert told[0].startswith(f"keeps {names['v1']}: cannot load {names['v2']}: the registry is away (try 1, next in ")
     assert metrics.takeover_failures._value.get() == failures + 3
-    async with asyncio.timeout(5):
-        while takeover.trouble:
-            await asyncio.sleep(0)
+    await until(lambda: not takeover.trouble)
     assert metrics.takeover_trouble._value.get() == 0
     await takeover.stop()
 
@@ -174,9 +195,7 @@ async def test_another_release_ends_the_waiting_for_one_that_cannot_be_loaded(sh
     await takeover.start(release, QUERIES)
     release = release.use("0" * 12, 0.0)
     await takeover.apply(release)
-    async with asyncio.timeout(10):
-        while not takeover.trouble:
-            await asyncio.sleep(0)
+    await until(lambda: takeover.trouble)
     assert takeover.serving.current.name == names["v1"]
     await takeover.apply(release.use(names["v2"], 0.0))
     await became(takeover, lambda s: s.current.name == names["v2"])

@@ -28,6 +28,7 @@ from streams.search.follower import Searcher
 from streams.search.window import SearchConfig, Window
 from tests.dashboard.serving import TinyEncoder, frame, served, settings_for
 from tests.outputs.topics import fresh_prefix
+from tests.waiting import PATIENCE_S, until
 
 NOW = time.time()
 
@@ -55,12 +56,6 @@ async def send(settings: Settings, *values: bytes, partition: int = 0, at: float
         for value in values:
             topic = settings.topics.name("posts.embedded")
             await producer.send_and_wait(topic, value, partition=partition, timestamp_ms=int(at * 1000) if at else None)
-
-
-async def until(condition) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 def load_tiny(settings: Settings, name: str) -> Loaded:
@@ -172,15 +167,24 @@ async def test_posts_older_than_the_window_are_not_read(embedded_broker):
     await searcher.stop()
 
 
-async def test_the_event_loop_goes_on_while_posts_are_indexed(searcher, settings):
-    many = [frame([post(f"{n}-{i}", f"text {n} {i}") for i in range(100)]) for n in range(30)]
-    await send(settings, *many)
+async def test_the_event_loop_goes_on_while_posts_are_indexed(searcher, settings, monkeypatch):
+    begun, may, add, threads = asyncio.Event(), threading.Event(), Window.add, set()
+    loop = asyncio.get_running_loop()
+
+    def add_when_the_loop_says_so(window: Window, values: Sequence[bytes | None]) -> None:
+        threads.add(threading.current_thread())
+        loop.call_soon_threadsafe(begun.set)
+        assert threading.current_thread() is threading.main_thread() or may.wait(PATIENCE_S)
+        add(window, values)
+
+    monkeypatch.setattr(Window, "add", add_when_the_loop_says_so)
+    await send(settings, frame(POSTS))
     await searcher.start()
-    worst, at = 0.0, time.monotonic()
-    while searcher.status.posts < 3000:
-        await asyncio.sleep(0.005)
-        worst, at = max(worst, time.monotonic() - at), time.monotonic()
-    assert worst < 1.0  # generous: the machine may be busy; indexing on the loop would take longer
+    await begun.wait()  # the loop goes on in the midst of it
+    assert searcher.status.posts == 0
+    may.set()
+    await until(lambda: searcher.status.posts == len(POSTS))
+    assert threading.current_thread() not in threads
 
 
 async def test_before_the_encoder_is_loaded_search_says_so(settings):
@@ -204,8 +208,7 @@ async def test_an_absent_broker_is_said_and_the_process_can_stop():
     searcher = Searcher(load_settings(broker={"bootstrap": "127.0.0.1:1"}), load=load_tiny)
     await searcher.start()
     await until(lambda: "cannot ask 127.0.0.1:1" in searcher.status.message)
-    async with asyncio.timeout(5):
-        await searcher.stop()
+    await searcher.stop()
 
 
 # -- another encoder version becomes current
@@ -253,7 +256,7 @@ class Held(TinyEncoder):
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         self.threads.add(threading.current_thread())
-        assert texts == ["warm-up"] or self.may.wait(20)
+        assert texts == ["warm-up"] or self.may.wait(PATIENCE_S)
         return super().encode(texts)
 
 

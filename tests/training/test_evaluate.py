@@ -15,6 +15,7 @@ from models.encoders.load import load_encoder
 from models.encoders.whitening import fit_whitening
 from models.errors import ConfigError
 from models.text import Cleaning
+from tests.waiting import PATIENCE_S
 from training.evaluate import __main__ as job
 from training.evaluate import matching, measures, plots, report
 from training.evaluate.config import MEASURES, PRESETS, ROLASER_TASKS
@@ -131,7 +132,7 @@ def test_the_command_tells_its_presets_knobs_and_measures_and_what_is_wrong_in_o
 
 def test_the_module_is_run_with_that_command():
     done = subprocess.run(
-        [sys.executable, "-m", "training.evaluate", "--help"], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "training.evaluate", "--help"], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == 0 and "knobs (key=value):" in done.stdout and not done.stderr
 

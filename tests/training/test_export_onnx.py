@@ -19,6 +19,7 @@ from models.encoders.probes import check_probes
 from models.encoders.transformer import TransformerEncoder
 from models.errors import BundleError, ConfigError, EncoderError
 from tests.models.tiny_transformer import TEXTS, save_tiny, tiny_model
+from tests.waiting import PATIENCE_S
 from training.export_onnx import PRESETS, Config, main, read_words
 from training.jobs import run
 from training.onnx_graph import encoder_graph, even_range, observed_ranges
@@ -117,7 +118,7 @@ def test_a_bundle_is_served_where_torch_cannot_be_imported(exported):
         "from models.encoders.load import load_encoder\n"
         f"assert load_encoder({str(exported[0])!r}).encode(['help', '']).shape == (2, 48)\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE_S)
 
 
 def test_a_file_that_is_no_graph_is_refused(exported, tmp_path):
@@ -156,7 +157,7 @@ def test_the_command_tells_its_knobs_and_what_is_wrong_in_one_sentence(capsys):
 
 def test_the_module_is_run_with_that_command():
     done = subprocess.run(
-        [sys.executable, "-m", "training.export_onnx", "foo=1"], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "training.export_onnx", "foo=1"], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert (
         done.returncode == 1 and done.stderr.startswith("error: name the model first") and done.stderr.count("\n") == 1

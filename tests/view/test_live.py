@@ -18,6 +18,7 @@ from streams.pipeline.stages import settle_alerts
 from streams.view.live import LiveView
 from streams.view.snapshots import Kept, Snapshots
 from streams.worker.match import WithBatch
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.redis
 QUERY = Query("need.water", "need", "water", "Drinking water", {"en": ["We need water"]}, "WASH", "#need +water")
@@ -153,12 +154,12 @@ async def test_an_alert_asked_for_by_its_post_and_its_account_is_told_once(view)
 async def test_live_readers_hear_of_new_alerts_and_only_of_new_ones(view):
     async with view.redis.pubsub() as pubsub:
         await pubsub.subscribe(view.key("live"))
-        await pubsub.get_message(timeout=5)  # the subscription itself
+        await pubsub.get_message(timeout=PATIENCE_S)  # the subscription itself
         alert = alert_for()
         await view.put_alerts([alert])
         await view.put_alerts([alert])
         await view.put_alerts([alert_for("p2")])
-        heard = [await pubsub.get_message(ignore_subscribe_messages=True, timeout=5) for _ in range(2)]
+        heard = [await pubsub.get_message(ignore_subscribe_messages=True, timeout=PATIENCE_S) for _ in range(2)]
         assert [json.loads(m["data"])["alert"]["post"]["id"] for m in heard] == ["p1", "p2"]
 
 

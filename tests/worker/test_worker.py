@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from models.errors import ServiceError
 from streams.commands.topics import prepare, topics
 from streams.config import Settings, load_settings
 from tests.outputs.topics import fresh_prefix
+from tests.waiting import PATIENCE_S, wait_until
 
 CRISIS = [sys.executable, "-m", "streams.cli", "worker"]
 FAUST = [sys.executable, "-m", "faust", "-A", "streams.app", "worker", "--without-web", "-l", "info"]
@@ -52,7 +52,7 @@ def running(command: list[str], settings: Settings, folder: Path, port: int = 0)
 def test_a_worker_whose_redis_is_away_ends_with_one_sentence(settings, tmp_path, command):
     prepare(settings)
     with running(command, settings, tmp_path) as worker:
-        assert worker.wait(60) == 1
+        assert worker.wait(PATIENCE_S) == 1
     told = (tmp_path / "log").read_text()
     assert "Traceback" not in told
     last = told.splitlines()[-1]
@@ -72,17 +72,14 @@ def test_fausts_own_command_starts_a_worker_that_becomes_ready_and_stops_with_st
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with running(FAUST, here, tmp_path, port) as worker:
-        deadline = time.monotonic() + 60
-        while not _ready(port):
-            assert worker.poll() is None and time.monotonic() < deadline, (tmp_path / "log").read_text()
-            time.sleep(0.05)
+        wait_until(lambda: _ready(port) or worker.poll() is not None, (tmp_path / "log").read_text)
         worker.send_signal(signal.SIGTERM)
         # What it says while stopping is not judged: aiokafka's client may trip over its own connections as it closes
         # them.
-        assert worker.wait(30) == 0, (tmp_path / "log").read_text()
+        assert worker.wait(PATIENCE_S) == 0, (tmp_path / "log").read_text()
 
 
 def _ready(port: int) -> bool:
     with contextlib.suppress(httpx.HTTPError):
-        return httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
+        return httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=PATIENCE_S).status_code == 200
     return False
