@@ -10,9 +10,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import numpy_helper
 
 from models.encoders.bundle import read_bundle, write_bundle
-from models.encoders.load import load_encoder
+from models.encoders.load import folder_of, load_encoder
 from models.encoders.onnx import MODEL, OnnxEncoder
 from models.encoders.packed import PackedEncoder
 from models.encoders.probes import check_probes
@@ -62,6 +63,15 @@ def test_int8_products_are_integer_products(exported):
     graph = onnx.load(exported[0] / MODEL).graph
     assert sum(node.op_type == "MatMulIntegerToFloat" for node in graph.node) == 3 * 6
     assert not [node for node in graph.node if node.op_type == "Gemm"]
+
+
+def test_every_processor_computes_the_same_products_of_the_bundled_encoder(exported):
+    """Without VNNI two products of uint8 and int8 are added in 16 bits: 2 · 255 · 63 fits, 2 · 255 · 127 does not."""
+    for folder in (exported[0], folder_of(None)):
+        graph = onnx.load(folder / MODEL).graph
+        constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        weights = [constants[node.input[1]] for node in graph.node if node.op_type == "MatMulIntegerToFloat"]
+        assert weights and max(int(np.abs(weight.astype(int)).max()) for weight in weights) <= (2**15 - 1) // (2 * 255)
 
 
 @pytest.fixture(scope="module")
