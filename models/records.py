@@ -124,8 +124,11 @@ class MatchedFrame(EmbeddedFrame, frozen=True, omit_defaults=True, kw_only=True)
     matches: list[Match] = []
 
 
-class Reject(Struct, frozen=True):
-    """A record refused, with its reason and its original bytes (base64 in JSON)."""
+class Reject(Struct, frozen=True, omit_defaults=True):
+    """A record refused, with its reason and its original bytes (base64 in JSON).
+
+    `also`: other lines of the same raw record that were refused for the same reason; their bytes stand there only.
+    """
 
     reason: str
     detail: str
@@ -134,6 +137,7 @@ class Reject(Struct, frozen=True):
     line: int  # 0-based line inside the raw frame
     seen_at: float
     raw: bytes
+    also: list[int] = []
 
 
 class AlertPost(Struct, frozen=True, omit_defaults=True):

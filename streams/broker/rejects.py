@@ -43,7 +43,7 @@ def read_rejects(settings: Settings, reason: str | None = None) -> Iterator[Dead
 
 
 def lines_of(settings: Settings, rejects: Iterable[Reject]) -> Iterator[tuple[Reject, bytes | None]]:
-    """The line of posts.raw that each was made from, whole; None where it is no longer on the broker.
+    """The lines of posts.raw that each was made from, whole; None where it is no longer on the broker.
 
     What was refused after it had been read (`stage` is not "normalise") is a post that was claimed: sent again it would
     be a repeat of itself.
@@ -52,10 +52,11 @@ def lines_of(settings: Settings, rejects: Iterable[Reject]) -> Iterator[tuple[Re
         for reject in rejects:
             raw = _record(consumer, reject.origin) if reject.stage == "normalise" else None
             if raw is None or reject.reason == "worker_died":
-                yield reject, raw
+                yield from ((reject, raw) for _ in (reject.line, *reject.also))
             else:
                 lines = [line for piece in raw.split(b"\n") if (line := piece.strip(b" \t\r"))]
-                yield reject, lines[reject.line] if reject.line < len(lines) else None
+                for number in (reject.line, *reject.also):
+                    yield reject, lines[number] if number < len(lines) else None
 
 
 def send_raw(settings: Settings, values: Iterable[bytes]) -> int:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from models.alerts import rfc3339
 from models.errors import CrisisError
+from models.records import Reject
 from streams.broker.rejects import lines_of, read_rejects, send_raw
 from streams.config import Settings
 from streams.outputs.printable import printable
@@ -28,6 +29,11 @@ def rejected() -> None:
     """
 
 
+def more(reject: Reject) -> str:
+    """Of many lines refused for one reason only the first has its own bytes here."""
+    return f" and {len(reject.also):,} later ones" if reject.also else ""
+
+
 @rejected.command("list")
 @click.option("--reason", help="Only this reason.")
 @click.pass_obj
@@ -37,9 +43,9 @@ def list_rejected(settings: Settings, reason: str | None) -> None:
     newest: dict[tuple[str, str], tuple[float, str]] = {}
     for letter in read_rejects(settings, reason):
         key = letter.reject.reason, letter.reject.stage
-        counts[key] += 1
+        counts[key] += 1 + len(letter.reject.also)
         newest[key] = max(newest.get(key, (0.0, "")), (letter.reject.seen_at, letter.place))
-    table = Table("reason", "stage", "records", "newest", "place (crisis rejected show PLACE)")
+    table = Table("reason", "stage", "lines", "newest", "place (crisis rejected show PLACE)")
     for (why, stage), count in counts.most_common():
         at, place = newest[why, stage]
         table.add_row(why, stage, f"{count:,}", rfc3339(at), place)
@@ -61,7 +67,7 @@ def show(settings: Settings, place: str | None, reason: str | None, most: int) -
         reject, origin = letter.reject, letter.reject.origin
         text = printable(reject.raw.decode("utf-8", "replace"))[:SHOWN_CHARS]
         out.print(f"[bold]{letter.place}[/] {reject.reason} at {reject.stage}, {rfc3339(reject.seen_at)}")
-        out.print(f"  from partition {origin.partition}, offset {origin.offset}, line {reject.line}")
+        out.print(f"  from partition {origin.partition}, offset {origin.offset}, line {reject.line}" + more(reject))
         out.print(f"  {escape(printable(reject.detail))}\n  {escape(text)}", soft_wrap=True)
 
 
@@ -78,8 +84,8 @@ def retry(settings: Settings, place: str | None, reason: str | None) -> None:
     if (place is None) == (reason is None):
         raise click.UsageError("say which: a PLACE or --reason")
     found = [x.reject for x in read_rejects(settings, reason) if place in (None, x.place)]
-    values = [value for _, value in lines_of(settings, found) if value is not None]
-    sent = send_raw(settings, values)
+    lines = [value for _, value in lines_of(settings, found)]
+    sent = send_raw(settings, (value for value in lines if value is not None))
     click.echo(
-        f"{sent:,} of {len(found):,} sent again; {len(found) - sent:,} are gone from posts.raw or were read before"
+        f"{sent:,} of {len(lines):,} sent again; {len(lines) - sent:,} are gone from posts.raw or were read before"
     )

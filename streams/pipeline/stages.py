@@ -28,6 +28,9 @@ from streams.pipeline.ports import Alerts, Claim, Verdict
 
 KEPT_OF_REJECT = 65_536  # bytes of a refused record that are kept; the rest of a 10 MB line says nothing more
 
+REJECTS_EACH = 20  # of a reason in one raw record that are told one by one; a record may hold 300,000 empty objects
+REJECTS_SUMMED = 1_000  # the rest, so many lines to one reject
+
 CALL_CHARS = (
     200_000  # read in one encoder call: 1,500 ordinary posts, and a call that ends in a second whatever they say
 )
@@ -68,6 +71,21 @@ def parse(value: bytes, origin: Origin, seen_at: float, author_key: bytes) -> Pa
             words = words_of(record, author_key)
             parsed.claims.append(Claim(record.id, place, words, record.repost_of, record.kind == "update"))
     return parsed
+
+
+def sum_up(rejects: Sequence[Reject]) -> list[Reject]:
+    """The rejects of one raw record as they are sent: of many of one reason, the later ones a thousand to one.
+
+    Nothing is lost: `also` names their lines, and `crisis rejected retry` reads them from posts.raw.
+    """
+    found: dict[str, list[Reject]] = {}
+    for reject in rejects:
+        same = found.setdefault(reject.reason, [])
+        if len(same) <= REJECTS_EACH or len(same[-1].also) == REJECTS_SUMMED - 1:
+            same.append(msgspec.structs.replace(reject, also=[]))
+        else:
+            same[-1].also.append(reject.line)
+    return [reject for same in found.values() for reject in same]
 
 
 def fold(parsed: Parsed, verdicts: Sequence[Verdict]) -> Frame:

@@ -28,7 +28,7 @@ class Normalise(Handler):
             vector_bytes = 2 * self.runtime.serving.dim
             for piece in split_frame(frame, worker.frame_bytes, worker.frame_posts, vector_bytes):
                 await self.outbox.send_frame(piece)
-            await self.outbox.send_rejects(parsed.rejects)
+            await self.outbox.send_rejects(stages.sum_up(parsed.rejects))
             counted.append((parsed, frame))
         await self.outbox.delivered()
         for parsed, frame in counted:

@@ -77,3 +77,15 @@ def test_a_record_that_workers_died_on_is_sent_again_as_a_whole_and_what_was_rea
     assert "1 of 1" in run(settings, "retry", "0:1").output and raw_records(settings) == [RAW]
     assert "0 of 1" in run(settings, "retry", "--reason", "stage_error").output
     assert run(settings, "retry").exit_code == 2
+
+
+def test_lines_that_were_summed_up_are_counted_and_sent_again_each(settings, embedded_broker):
+    producer = KafkaProducer(bootstrap_servers=embedded_broker)
+    summed = Reject("missing_id", "no id", "normalise", Origin(1, 0), 0, 1.7e9, b"", also=[1, 7])
+    producer.send(settings.topics.name("posts.rejected"), value=msgspec.json.encode(summed), partition=0).get(10)
+    producer.close()
+    listed = next(line for line in run(settings, "list").output.splitlines() if "missing_id" in line)
+    assert listed.split("│")[3].strip() == "3"
+    assert "and 2 later ones" in run(settings, "show", "--reason", "missing_id").output
+    assert "2 of 3 sent again" in run(settings, "retry", "--reason", "missing_id").output
+    assert sorted(raw_records(settings)) == sorted(RAW.split(b"\n"))
