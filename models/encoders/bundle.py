@@ -71,6 +71,10 @@ class Manifest(Struct, frozen=True):
     training: dict[str, Any] = {}
     data_hashes: dict[str, str] = {}
     files: dict[str, str] = {}  # name: sha256
+    sizes: dict[str, int] = {}  # name: bytes, so that nobody fetches gigabytes of what is not it; older ones have none
+
+
+NO_MANIFEST = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)  # what decoding anybody's bytes may raise
 
 
 class Bundle(Struct, frozen=True):
@@ -109,7 +113,7 @@ def read_bundle(path: str | Path) -> Bundle:
         raise BundleError(f"no encoder bundle at {path}: cannot read {MANIFEST} ({error.strerror})") from None
     try:
         format_ = msgspec.json.decode(raw, type=dict).get("format")
-    except msgspec.MsgspecError as error:
+    except NO_MANIFEST as error:
         raise BundleError(f"{path / MANIFEST} is not JSON ({error}): truncated? copy the bundle again") from None
     if format_ not in FORMATS:
         raise BundleError(
@@ -117,10 +121,10 @@ def read_bundle(path: str | Path) -> Bundle:
         )
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)
-    except msgspec.MsgspecError as error:
+    except NO_MANIFEST as error:
         raise BundleError(f"{path / MANIFEST} is not a manifest: {error}") from None
     for name, expected in manifest.files.items():
-        if Path(name).name != name:
+        if not is_file_name(name):
             raise BundleError(f"{path} names a file outside itself: {name!r}")
         actual = _sha256(path / name)
         if actual is None:
@@ -149,7 +153,8 @@ def write_bundle(path: str | Path, manifest: Manifest, files: dict[str, bytes]) 
     """
     path = Path(path)
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
-    manifest = msgspec.structs.replace(manifest, files=hashes)
+    sizes = {name: len(content) for name, content in sorted(files.items())}
+    manifest = msgspec.structs.replace(manifest, files=hashes, sizes=sizes)
     manifest = msgspec.structs.replace(manifest, id=content_id(manifest))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(mkdtemp(prefix=f".{path.name}.", dir=path.parent))
@@ -182,6 +187,11 @@ def add_file(path: str | Path, name: str, content: bytes) -> Manifest:
 def contents(bundle: Bundle) -> dict[str, bytes]:
     """Every file the manifest lists."""
     return {name: (bundle.path / name).read_bytes() for name in bundle.manifest.files}
+
+
+def is_file_name(name: str) -> bool:
+    """May a manifest call a file so? Nothing that leads elsewhere, and nothing an operating system refuses."""
+    return Path(name).name == name and name.isprintable() and 0 < len(name) <= 128
 
 
 def _sha256(path: Path) -> str | None:

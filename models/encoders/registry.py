@@ -30,12 +30,14 @@ import fsspec
 import msgspec
 from msgspec import Struct
 
-from models.encoders.bundle import ADDED, FORMATS, MANIFEST, Bundle, Manifest, read_bundle
+from models.encoders.bundle import ADDED, FORMATS, MANIFEST, NO_MANIFEST, Bundle, Manifest, is_file_name, read_bundle
 from models.errors import BundleError, ConfigError, CrisisError, EncoderError, ServiceError
 
 OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "az", "adl", "oss", "oci"}
 OWN = "own"  # in place of a version: the encoder of the worker's own settings (bundled, or encoder.ref)
 CURRENT = "current.json"
+MANIFEST_BYTES = 16 << 20  # no manifest is longer
+FILE_BYTES = 8 << 30  # of a file whose manifest tells no size
 _VERSION = re.compile(r"[0-9a-f]{12}(?:-[0-9a-f]{12})?")
 
 
@@ -170,12 +172,20 @@ class Registry:
         path = self._path(version, MANIFEST)
         published_at = self._fs.modified(path).timestamp()
         try:
-            manifest = msgspec.json.decode(self._fs.cat_file(path), type=Manifest)
-        except msgspec.MsgspecError as error:
+            manifest = msgspec.json.decode(self._manifest(version), type=Manifest)
+        except (*NO_MANIFEST, BundleError) as error:  # one version that is none must not hide the others
             return Entry(version, published_at, problem=f"{MANIFEST}: {error}")
         if manifest.format not in FORMATS:
             return Entry(version, published_at, problem=f"format {manifest.format!r}: this version cannot read it")
         return Entry(version, published_at, manifest)
+
+    def _manifest(self, version: str) -> bytes:
+        """Raises FileNotFoundError, BundleError if it is too long to be one."""
+        path = self._path(version, MANIFEST)
+        if (size := self._fs.info(path)["size"]) > MANIFEST_BYTES:
+            raise BundleError(f"{MANIFEST} of {version} has {size:,} bytes: that is none")
+        found: bytes = self._fs.cat_file(path)
+        return found
 
     def _is_whole(self, version: str) -> bool:
         with TemporaryDirectory() as scratch, contextlib.suppress(EncoderError):
@@ -187,11 +197,18 @@ class Registry:
     def _download(self, version: str, into: Path) -> None:
         with self._telling(f"fetch {version}"):
             try:
-                (into / MANIFEST).write_bytes(self._fs.cat_file(self._path(version, MANIFEST)))
+                (into / MANIFEST).write_bytes(self._manifest(version))
             except FileNotFoundError:
                 raise EncoderError(f"no version {version} in {self.url}: `crisis encoder list` shows what is") from None
-            for name in _files_of(into / MANIFEST, version):
+            manifest = _manifest_of(into / MANIFEST, version)
+            for name in manifest.files:
                 with contextlib.suppress(FileNotFoundError):  # told by the verification, which names the file
+                    size, expected = self._fs.info(self._path(version, name))["size"], manifest.sizes.get(name)
+                    if size > FILE_BYTES or expected not in (None, size):
+                        raise BundleError(
+                            f"{name} of {version} was changed: it has {size:,} bytes in {self.url}, "
+                            + (f"{expected:,} by the manifest" if expected is not None else f"{FILE_BYTES:,} are read")
+                        )
                     self._fs.get_file(self._path(version, name), str(into / name))
 
     def _put(self, local: Path, *parts: str) -> None:
@@ -226,15 +243,15 @@ def _check_name(version: str) -> None:
         raise EncoderError(f"{version!r} is no version: 12 hex digits, or two such joined by a hyphen")
 
 
-def _files_of(manifest: Path, version: str) -> dict[str, str]:
-    """File names and hashes of a manifest from outside; no name may lead out of its folder."""
+def _manifest_of(path: Path, version: str) -> Manifest:
+    """A manifest from outside; no name in it may lead out of its folder."""
     try:
-        files = msgspec.json.decode(manifest.read_bytes(), type=Manifest).files
-    except msgspec.MsgspecError as error:
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except NO_MANIFEST as error:
         raise BundleError(f"{version}: {MANIFEST} is not one this version reads: {error}") from None
-    if wrong := [name for name in files if Path(name).name != name or name == MANIFEST]:
+    if wrong := [name for name in manifest.files if not is_file_name(name) or name == MANIFEST]:
         raise BundleError(f"{version} names files it may not: {', '.join(map(repr, wrong))}")
-    return files
+    return manifest
 
 
 def _verified(path: Path, version: str) -> Bundle:

@@ -23,6 +23,7 @@ from streams.config import WriterConfig
 
 CSV_SUFFIXES = (".csv", ".tsv")
 HEAD_BYTES = 1024  # of an oversized line that are kept
+ROW_CHARS = 1 << 20  # of a row of a table; the longest line that is read is shorter
 FRAME_LINES = 100  # of a raw record made here
 LINE_BYTES = WriterConfig.line_bytes
 # What tables call our fields. Ours come first, so a table that has both is read by ours.
@@ -95,7 +96,7 @@ def read_table(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
     Raises ConfigError if there is no column that could be the text.
     """
-    csv.field_size_limit(1 << 24)
+    csv.field_size_limit(ROW_CHARS)
     # Undecodable bytes go through unchanged, so that the post is refused as bad UTF-8 with its bytes.
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
     try:
@@ -104,8 +105,14 @@ def read_table(stream: BinaryIO, name: str) -> Iterator[bytes]:
         text.detach()  # the stream is the caller's to close
 
 
+def _lines(text: io.TextIOWrapper) -> Iterator[str]:
+    """Lines in bounded memory: what is longer than any table's comes in pieces, which are rows that cannot be read."""
+    while line := text.readline(ROW_CHARS):
+        yield line
+
+
 def _rows(text: io.TextIOWrapper, name: str) -> Iterator[bytes]:
-    header = text.readline()
+    header = text.readline(ROW_CHARS)
     delimiter = max(",;\t|", key=header.count)
     titles = [title.strip().lstrip("#").lower() for title in next(csv.reader([header], delimiter=delimiter), [])]
     places = {
@@ -114,9 +121,9 @@ def _rows(text: io.TextIOWrapper, name: str) -> Iterator[bytes]:
         if any(name in titles for name in names)
     }
     if "text" not in places:
-        wanted, found = " or ".join(COLUMNS["text"]), ", ".join(titles) or "none"
+        wanted, found = " or ".join(COLUMNS["text"]), ", ".join(titles)[:500] or "none"
         raise ConfigError(f"{name}: no column named {wanted}; it has {found}")
-    for number, row in enumerate(_cells(text, delimiter), 1):
+    for number, row in enumerate(_cells(_lines(text), delimiter), 1):
         if isinstance(row, csv.Error):
             yield json.dumps(f"{name}, row {number}: {row}").encode()  # refused as not an object
         elif row:

@@ -1,5 +1,6 @@
 """Files and standard input: every line goes through, at the asked pace; a second run goes on where the first was."""
 
+import contextlib
 import gzip
 import io
 import json
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import tracemalloc
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +21,7 @@ from streams.commands.ingest import ingest
 from streams.ingest import SOURCES
 from streams.ingest.cursor import Cursor
 from streams.ingest.file import Pace, ReplayConfig, ingest_file
-from streams.ingest.lines import Head, read_lines, read_table
+from streams.ingest.lines import LINE_BYTES, Head, open_lines, read_lines, read_table
 from streams.ingest.stdin import ingest_stream
 from streams.ingest.stopping import Stop
 from tests.ingest.conftest import jsonl
@@ -250,3 +252,21 @@ def test_a_signal_while_waiting_for_input_ends_cleanly_with_all_posts_sent(raw, 
         told = child.stderr.read().decode()
         assert child.wait() == 0, told
     assert "2 posts acknowledged" in told
+
+
+@pytest.mark.parametrize("begins", [b"id,text\n1,", b'id,text\n1,"', b"", b"id"], ids=["row", "quote", "head", "title"])
+@pytest.mark.parametrize("name", ["posts.csv.gz", "posts.jsonl.gz"])
+def test_a_compressed_line_without_end_takes_no_memory_of_its_size(tmp_path, name, begins):
+    """Some 40 kB that unfold to 40 MB: 408 kB took 1.2 GB, or ended in a traceback."""
+    path = tmp_path / name
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(begins)
+        for _ in range(40):
+            file.write(b"x" * 1_000_000)
+    tracemalloc.start()
+    try:
+        with open_lines(path) as lines, contextlib.suppress(ConfigError):
+            assert all(len(line) <= LINE_BYTES for line in lines)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()

@@ -288,3 +288,43 @@ def test_a_prefix_that_fits_none_or_several_names_the_choices(tmp_path):
     assert len(registry.list()) == 20
     with pytest.raises(EncoderError, match="several versions start with ''"):
         registry.resolve("")
+
+
+DEEP = b'{"backend": "static", "evaluation": {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
+
+
+def test_one_manifest_nested_without_end_hides_no_other_version(registry, tmp_path):
+    tiny_bundle(tmp_path / "one")
+    version = registry.publish(tmp_path / "one")
+    for hostile, raw in (("0" * 12, DEEP), ("1" * 12, b"\xff\xfe"), ("2" * 12, b"[" * 100_000)):
+        registry._fs.makedirs(registry._path(hostile), exist_ok=True)
+        registry._fs.pipe_file(registry._path(hostile, MANIFEST), raw)
+        with pytest.raises(BundleError):
+            registry.fetch(hostile, tmp_path / "cache")
+    assert sorted(entry.version for entry in registry.list() if entry.problem) == ["0" * 12, "1" * 12, "2" * 12]
+    assert registry.resolve(version[:6]) == version  # RecursionError, it was: for every command of a release
+
+
+def test_a_file_of_another_size_is_refused_before_a_byte_of_it_is_copied(registry, tmp_path, monkeypatch):
+    tiny_bundle(tmp_path / "one")
+    version = registry.publish(tmp_path / "one")
+    registry._fs.pipe_file(registry._path(version, "model.safetensors"), b"x" * 5_000_000)
+    copied = []
+    monkeypatch.setattr(registry._fs, "get_file", lambda path, *_: copied.append(path))
+    with pytest.raises(BundleError, match="5,000,000 bytes .* by the manifest"):
+        registry.fetch(version, tmp_path / "cache")
+    assert not [path for path in copied if path.endswith("model.safetensors")]
+
+
+@pytest.mark.parametrize("name", ["\0a", "a\nb", "", "a" * 5_000])
+def test_a_name_no_system_takes_is_refused_in_a_sentence(tmp_path, name):
+    tiny_bundle(tmp_path / "one")
+    registry = Registry(tmp_path / "registry")
+    version = registry.publish(tmp_path / "one")
+    path = tmp_path / "registry" / version / MANIFEST
+    manifest = json.loads(path.read_bytes())
+    path.write_text(json.dumps(manifest | {"files": {name: "0" * 64}}))
+    with pytest.raises(BundleError, match="may not"):
+        registry.fetch(version, tmp_path / "cache")
+    with pytest.raises(BundleError, match="outside itself"):
+        read_bundle(path.parent)
