@@ -1,14 +1,16 @@
 """Settings: one TOML file plus `CRISIS_*` environment variables; each field says what it is for.
 
 Order, first wins: environment (`CRISIS_BROKER__BOOTSTRAP=…`, two underscores between section and field), then the
-TOML file (`--config`, `CRISIS_CONFIG`, or ./crisis.toml if it is there), then the defaults below. Unknown keys are
-refused. `deploy/crisis.toml` is the documented example and a test holds it to these fields.
+TOML file (`--config`, `CRISIS_CONFIG`, or ./crisis.toml if it is there and ours), then the defaults below. Unknown keys
+are refused. `deploy/crisis.toml` is the documented example and a test holds it to these fields.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -282,7 +284,10 @@ def load_settings(path: str | Path | None = None, **overrides: dict) -> Settings
 
     Raises ConfigError naming the file and every key that is unknown or out of range.
     """
-    found = Path(path or os.environ.get("CRISIS_CONFIG") or "crisis.toml")
+    named = path or os.environ.get("CRISIS_CONFIG")
+    found = Path(named or "crisis.toml")
+    if not named:
+        _refuse_a_strangers(found)
     if path is not None and not found.is_file():
         raise ConfigError(f"no settings file at {found}; deploy/crisis.toml is an example")
 
@@ -302,6 +307,19 @@ def load_settings(path: str | Path | None = None, **overrides: dict) -> Settings
         raise ConfigError(f"settings ({found if found.is_file() else 'environment'}): {wrong}") from error
     except ValueError as error:  # not TOML
         raise ConfigError(f"{found} is not valid TOML: {error}") from error
+
+
+def _refuse_a_strangers(path: Path) -> None:
+    """A file that merely lies in the current folder is read where it is ours: in a shared folder anybody could send our
+    posts to his broker. Raises ConfigError otherwise; a file that is named is read whosever it is."""
+    with contextlib.suppress(FileNotFoundError, AttributeError):  # Windows knows no owner
+        told = path.stat()
+        if told.st_uid not in (os.getuid(), 0) or told.st_mode & stat.S_IWOTH:
+            whose = "everybody may write" if told.st_mode & stat.S_IWOTH else f"belongs to user {told.st_uid}"
+            raise ConfigError(
+                f"{path.resolve()} {whose}: it is not read unless you name it (--config, CRISIS_CONFIG); "
+                "chown or chmod it if it is yours"
+            )
 
 
 def secret(path: str | Path | None, variable: str = "", least_chars: int = 1) -> str | None:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 SIZE = 4
+KEPT = 1 << 16  # characters of a table that fills itself, some 5 MB; the scripts we serve have half as many
 
 # One letter for each class that leet and slips of the eye mix up; the digit or sign goes with the letters it stands
 # for.
@@ -44,9 +45,14 @@ def _fold(char: str) -> str:
 
 
 class _Letters(dict[int, str]):
-    """A translation table that fills itself: each character is looked up once in the life of the process."""
+    """A translation table that fills itself: each character is looked up once, and forgotten where there are too many.
+
+    123 posts with all of Unicode left 1.1 million entries behind.
+    """
 
     def __missing__(self, code: int) -> str:
+        if len(self) >= KEPT:
+            self.clear()
         folded = self[code] = _fold(chr(code))
         return folded
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import signal
 import socket
 import tempfile
@@ -89,7 +90,7 @@ def demo(
     """
     with contextlib.ExitStack() as stack:
         scratch = logs or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crisis-demo-")))
-        redis = stack.enter_context(EmbeddedRedis())
+        redis = stack.enter_context(EmbeddedRedis(password=secrets.token_urlsafe(24)))
         posts = stack.enter_context(posts_file(file))
         config = context.find_root().params.get("config")
         settings = _settings(config, redis.url, free_port(), _usable(port))

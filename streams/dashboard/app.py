@@ -50,7 +50,7 @@ from models.queries import load_queries
 from models.records import ClusterEvent
 from streams.config import Settings, secret
 from streams.dashboard.feed import Event, Feed
-from streams.dashboard.headers import SafeHeaders, TokenGate, log_in, own_page
+from streams.dashboard.headers import SafeHeaders, TokenGate, log_in, log_out, own_page
 from streams.dashboard.lessons import Lessons, Said, TakenBack
 from streams.dashboard.page_model import AlertPage, Category, Filter
 from streams.dashboard.stats import Stats, encode
@@ -180,6 +180,7 @@ class _Routes:
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
             Route("/login", self.login, methods=["GET", "POST"]),
+            Route("/logout", lambda _: log_out(), methods=["POST"]),
             Mount("/static", static),
         ]
 

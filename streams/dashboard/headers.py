@@ -1,11 +1,13 @@
 """What protects the page: headers that let nothing foreign run in it, an optional token, and the host name.
 
-The token comes as `Authorization: Bearer …` or, after logging in, in a cookie that holds a keyed hash of it.
+The token comes as `Authorization: Bearer …` or, after logging in, in a cookie that holds the end of the session and a
+keyed hash of both. A shift later, or once the token is changed, it opens nothing.
 """
 
 from __future__ import annotations
 
 import hmac
+import time
 from urllib.parse import parse_qs, quote
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -14,6 +16,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "crisis_session"
+SESSION_S = 12 * 3600  # a shift
 OPEN_PATHS = ("/healthz", "/readyz", "/login", "/static/")
 
 _HEADERS = {
@@ -73,7 +76,7 @@ class TokenGate:
         connection = HTTPConnection(scope)
         kind, _, given = connection.headers.get("authorization", "").partition(" ")
         by_header = kind.lower() == "bearer" and same(given.strip(), self.token)
-        return same(connection.cookies.get(COOKIE, ""), session_of(self.token)) or by_header
+        return open_session(connection.cookies.get(COOKIE, ""), self.token, time.time()) or by_header
 
 
 def own_page(request: Request) -> bool:
@@ -97,9 +100,23 @@ def same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
 
 
-def session_of(token: str) -> str:
-    """What the cookie holds: not the token, and of no use once the token is changed."""
-    return hmac.digest(token.encode(), b"crisis dashboard session", "sha256").hex()
+def session_of(token: str, until: float) -> str:
+    """What the cookie holds: not the token. until: epoch seconds."""
+    signed = hmac.digest(token.encode(), b"crisis dashboard session until %d" % until, "sha256").hex()
+    return f"{int(until)}.{signed}"
+
+
+def open_session(cookie: str, token: str, now: float) -> bool:
+    """Is it a session of this token that has not ended?"""
+    until = cookie.partition(".")[0]
+    return until.isdecimal() and len(until) < 12 and now < int(until) and same(cookie, session_of(token, int(until)))
+
+
+def log_out() -> Response:
+    """Answer to whoever leaves a shared machine."""
+    answer = RedirectResponse("/login", 303)
+    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return answer
 
 
 async def log_in(request: Request, token: str) -> Response | None:
@@ -118,11 +135,12 @@ async def log_in(request: Request, token: str) -> Response | None:
     answer = RedirectResponse(back if safe else "/", 303)
     answer.set_cookie(
         COOKIE,
-        session_of(token),
-        max_age=30 * 86400,
+        session_of(token, time.time() + SESSION_S),
+        max_age=SESSION_S,
         httponly=True,
         samesite="strict",
         path="/",
-        secure=request.url.scheme == "https",
+        # A proxy that ends TLS says so; whoever claims it without one only gets a cookie his browser will not send.
+        secure="https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "").lower()),
     )
     return answer

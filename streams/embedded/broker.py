@@ -1,8 +1,9 @@
 """The embedded broker: one node of Kafka's protocol in memory, on 127.0.0.1. NOT FOR PRODUCTION.
 
-For `crisis demo` and quick tests: nothing is replicated or written to disk, everyone may connect, and what exceeds the
-retention is gone. Not here: transactions, static members, changes to a topic, deleting single records, access control,
-TLS, quotas, retention by time, compaction (a compacted topic keeps what Apache Kafka has not compacted yet: all). What
+For `crisis demo` and quick tests: nothing is replicated or written to disk, every process of this user may connect
+(everyone's, where the system does not tell whose a process is), and what exceeds the retention is gone. Not here:
+transactions, static members, changes to a topic, deleting single records, access control, TLS, quotas, retention by
+time, compaction (a compacted topic keeps what Apache Kafka has not compacted yet: all). What
 it does is held to Apache Kafka by tests/embedded, one suite that runs against both.
 """
 
@@ -13,7 +14,7 @@ import logging
 from collections import deque
 from typing import NamedTuple
 
-from streams.embedded import wire
+from streams.embedded import peers, wire
 from streams.embedded.node import HOST, Node
 
 log = logging.getLogger(__name__)
@@ -65,6 +66,10 @@ class EmbeddedBroker(Node):
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request at a time per connection, answers in order: as Apache Kafka does."""
+        if not peers.is_ours(writer.get_extra_info("peername")):
+            log.warning("connection closed: it is of another user of this machine")
+            writer.transport.abort()
+            return
         self._connections.add(task := asyncio.current_task())
         try:
             while True:

@@ -36,16 +36,17 @@ def find_redis_server() -> Path:
 
 class EmbeddedRedis:
     """`with EmbeddedRedis() as redis: redis.url`. port: 0 for any free one. server: the binary, else the one found.
+    password: asked of every client; it stands in `url`, and in no argument that other users of the machine could list.
 
     Raises ServiceError if there is no server or it does not start.
     """
 
-    def __init__(self, port: int = 0, server: Path | None = None) -> None:
-        self.port, self.server = port, server
+    def __init__(self, port: int = 0, server: Path | None = None, password: str = "") -> None:
+        self.port, self.server, self._password = port, server, password
 
     @property
     def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}/0"
+        return f"redis://{f':{self._password}@' if self._password else ''}127.0.0.1:{self.port}/0"
 
     def __enter__(self) -> EmbeddedRedis:
         server = self.server or find_redis_server()
@@ -58,7 +59,9 @@ class EmbeddedRedis:
             self.port = probe.getsockname()[1]
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crisis-redis-")))
-            args = [server, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
+            config = folder / "redis.conf"  # only we may look into the folder
+            config.write_text(f"requirepass {self._password}\n" if self._password else "")
+            args = [server, config, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
             self._child = Child(args, folder / "redis.log")
             stack.callback(self._child.stop)
             self._await_ready(server)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import httpx
 import pytest
 
 from models.errors import ConfigError
 from streams.dashboard.app import create_dashboard
-from streams.dashboard.headers import COOKIE, session_of
+from streams.dashboard.headers import COOKIE, SESSION_S, session_of
 from streams.view.connect import connect
 from streams.view.live import LiveView
 from tests.dashboard.serving import settings_for
@@ -84,7 +86,7 @@ async def test_a_flood_of_a_form_is_refused(client):
 
 
 async def test_the_cookie_of_an_older_token_is_worth_nothing(client):
-    client.cookies.set(COOKIE, session_of("the old token"))
+    client.cookies.set(COOKIE, session_of("the old token", time.time() + 60))
     assert (await client.get("/api/state")).status_code == 401
 
 
@@ -110,3 +112,26 @@ def test_a_token_file_that_is_blank_or_short_stops_the_dashboard_rather_than_ope
 async def test_readyz_says_what_the_page_says_to_whoever_asks(client):
     answer = await client.get("/readyz")
     assert answer.status_code == 503 and "no worker has ever spoken" in answer.text
+
+
+async def test_a_session_ends_with_the_shift_also_for_who_kept_or_changed_the_cookie(client):
+    client.cookies.set(COOKIE, session_of(TOKEN, time.time() + 60))
+    assert (await client.get("/api/state")).status_code == 200
+    forged = session_of(TOKEN, 1e9).replace("1000000000", "9999999999")
+    for stale in (session_of(TOKEN, time.time() - 1), forged, "9.", "x"):
+        client.cookies.set(COOKIE, stale)
+        assert (await client.get("/api/state")).status_code == 401
+
+
+@pytest.mark.parametrize("proto", ["http", "https"])
+async def test_behind_a_proxy_with_tls_the_cookie_travels_by_tls_only(client, proto):
+    answer = await client.post("/login", data={"token": TOKEN}, headers={"X-Forwarded-Proto": proto})
+    cookie = answer.headers["set-cookie"]
+    assert ("Secure" in cookie) == (proto == "https") and f"Max-Age={SESSION_S}" in cookie
+
+
+async def test_who_logs_out_needs_the_token_again_and_no_link_logs_anybody_out(client):
+    await client.post("/login", data={"token": TOKEN})
+    assert (await client.get("/logout")).status_code == 405
+    gone = await client.post("/logout")
+    assert gone.headers["location"] == "/login" and (await client.get("/api/state")).status_code == 401

@@ -2,6 +2,9 @@
 
 import asyncio
 import contextlib
+import os
+import socket
+import sys
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -10,6 +13,7 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
 
 from streams.embedded import EmbeddedBroker, Fault
+from streams.embedded.peers import user_of
 from tests.embedded.wire import RawMember, Wire, record_batch
 from tests.services.broker import run_broker_in_thread
 from tests.waiting import PATIENCE_S
@@ -189,3 +193,19 @@ async def test_transactions_are_refused_and_not_pretended(broker):
             await wire.ask(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000), 4)
         ).error_code == 42
         assert (await wire.ask(InitProducerIdRequest(transactional_id=None), 4)).error_code == 0
+
+
+async def test_a_process_of_another_user_of_the_machine_is_turned_away(broker, monkeypatch):
+    async with Wire(broker.bootstrap) as ours:
+        assert (await ours.produce("absent", record_batch([b"x"])))[0] == 3
+    monkeypatch.setattr("streams.embedded.peers.user_of", lambda peer: os.getuid() + 4242)
+    with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+        async with Wire(broker.bootstrap) as stranger:
+            await stranger.produce("absent", record_batch([b"x"]))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose a connection is")
+def test_the_system_tells_whose_a_connection_is():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        assert user_of(client.getsockname()) == os.getuid()
+    assert user_of(("127.0.0.1", 1)) is None

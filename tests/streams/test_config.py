@@ -1,5 +1,6 @@
 """Settings: documented, checked, and environment over file over defaults."""
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -122,6 +123,24 @@ def test_a_missing_settings_file_is_an_error_only_when_asked_for(tmp_path, monke
     assert load_settings().model_dump() == Settings().model_dump()
     with pytest.raises(ConfigError, match="no settings file"):
         load_settings(tmp_path / "none.toml")
+
+
+def test_a_settings_file_that_somebody_else_put_into_a_shared_folder_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "crisis.toml"
+    file.write_text('[broker]\nbootstrap = "evil.example:9092"\n')
+    file.chmod(0o666)
+    with pytest.raises(ConfigError, match="everybody may write"):
+        load_settings()
+    file.chmod(0o644)
+    assert load_settings().broker.bootstrap == "evil.example:9092"  # ours
+    if os.getuid() == 0:
+        os.chown(file, 4242, -1)
+    else:
+        monkeypatch.setattr("os.getuid", lambda: 4242)
+    with pytest.raises(ConfigError, match="belongs to user"):
+        load_settings()
+    assert load_settings(file).broker.bootstrap == "evil.example:9092"  # named: read whosever it is
 
 
 def test_topic_names_carry_the_prefix_and_unknown_ones_are_refused():

@@ -50,6 +50,13 @@ async def test_counters_of_a_redelivered_frame_count_once(view):
     assert await view.counts("langs") == {"ht": 2}
 
 
+async def test_names_that_somebody_invents_do_not_fill_redis_and_all_are_counted(view):
+    for frame in range(3):
+        await view.count("normalise", Origin(0, frame), {"sources": {f"invented {frame}/{n}": 1 for n in range(1_000)}})
+    found = await view.counts("sources")
+    assert len(found) == 2_001 and sum(found.values()) == 3_000 and found["other"] == 1_000
+
+
 async def test_only_a_newer_revision_of_an_alert_replaces_it(view):
     alert = alert_for()
     placed = place_in_cluster(alert, "c1")
