@@ -21,6 +21,7 @@ from transformers import AutoTokenizer, BertModel
 
 from models.encoders.batching import pad
 from models.errors import ConfigError
+from training.loop import fast_dtype
 
 WIDTHS = (12, 16, 20, 24, 28, 32, 40, 48, 56, 64)  # tokens a part may be wide
 PARTS = 4  # of a batch, by length
@@ -142,9 +143,8 @@ def _batches(order: np.ndarray, title: str) -> Iterable[np.ndarray]:
 
 
 def _products() -> torch.autocast:
-    """bf16 where the processor multiplies it, float32 elsewhere."""
-    has = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return torch.autocast("cpu", torch.bfloat16, enabled=has)
+    dtype = fast_dtype()
+    return torch.autocast("cpu", dtype, enabled=dtype != torch.float32)
 
 
 def _first(found: object) -> torch.Tensor:
