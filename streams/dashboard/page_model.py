@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 
 import msgspec
@@ -71,6 +72,8 @@ class Shown(Struct, frozen=True, omit_defaults=True):
     alert: Alert
     rank: int
     repeats: int = 0
+    like: int = 0  # alerts of the same cluster or account that gave way: counted, not shown
+    copies: int = 0  # accounts that said the same words seconds apart (`Copies`); 0: no sign of that
     fits: bool = True  # does it fit the viewer's filter? One that no longer does is told once, to change its card
 
 
@@ -109,6 +112,7 @@ class Crowds:
         self._rooms: dict[tuple[str, str], dict[str, dict[str, dict[str, None]]]] = {}  # → source → crowd → alert ids
         self._sizes: Counter[tuple[str, str]] = Counter()
         self._of_source: dict[tuple[str, str], Counter[str]] = {}
+        self._gave_way: Counter[str] = Counter()  # of crowds that are still here
 
     def add(self, alert: Alert) -> None:
         room, source = (alert.level, alert.category), alert.post.source
@@ -125,6 +129,7 @@ class Crowds:
             del crowds[crowd][alert.alert_id]
             if not crowds[crowd]:
                 del crowds[crowd]
+                self._gave_way.pop(_place(room, source, crowd), None)
         if not crowds:
             del self._rooms[room][source]
         self._sizes[room] -= 1
@@ -134,8 +139,74 @@ class Crowds:
         """Its alert id."""
         room = max(self._sizes, key=self._sizes.__getitem__)
         sources = self._of_source[room]
-        crowds = self._rooms[room][max(sources, key=sources.__getitem__)]
-        return next(iter(max(crowds.values(), key=len)))
+        source = max(sources, key=sources.__getitem__)
+        crowds = self._rooms[room][source]
+        crowd = max(crowds, key=lambda name: len(crowds[name]))
+        self._gave_way[_place(room, source, crowd)] += 1
+        return next(iter(crowds[crowd]))
+
+    def gave_way(self, alert: Alert) -> int:
+        """How many alerts of its cluster, or of its account, had to go while some of them stayed."""
+        room, source = (alert.level, alert.category), alert.post.source
+        named = [crowd for crowd in _crowds_of(alert) if crowd != NO_CLUSTER]
+        return max((self._gave_way[_place(room, source, crowd)] for crowd in named), default=0)
+
+
+def _place(room: tuple[str, str], source: str, crowd: str) -> str:
+    return "\x1f".join((*room, source, crowd))
+
+
+class Copies:
+    """Who says the same in the same minute: the mark of a campaign, or of a bot with many names.
+
+    Marked is a text of LETTERS letters or more that ACCOUNTS accounts posted within WITHIN_S seconds, of which at least
+    half had no other alert here. Digits, signs and spaces do not count: numbers make no copy another text. It is a mark
+    and no more: neighbours who hand on one appeal look alike, so nothing is hidden or ranked by it.
+    """
+
+    LETTERS, ACCOUNTS, WITHIN_S = 20, 8, 60.0
+
+    def __init__(self) -> None:
+        self._said: dict[str, dict[str, float]] = {}  # letters → account → created_at of its last alert
+        self._texts: dict[str, Counter[str]] = {}  # account → letters of its alerts, how many alerts each
+
+    def add(self, alert: Alert, folded: str) -> None:
+        letters, account = _letters(folded), account_of(alert.post.id)
+        self._texts.setdefault(account, Counter())[letters] += 1
+        if len(letters) >= self.LETTERS:
+            at = datetime.fromisoformat(alert.post.created_at).timestamp()
+            self._said.setdefault(letters, {})[account] = at
+
+    def remove(self, alert: Alert, folded: str) -> None:
+        letters, account = _letters(folded), account_of(alert.post.id)
+        texts = self._texts[account]
+        texts[letters] -= 1
+        if texts[letters]:
+            return
+        del texts[letters]
+        if not texts:
+            del self._texts[account]
+        if said := self._said.get(letters):
+            del said[account]
+            if not said:
+                del self._said[letters]
+
+    def of(self, alert: Alert, folded: str) -> int:
+        """Accounts with these words around the time of this post, itself among them; 0 if that is no sign."""
+        said = self._said.get(_letters(folded), {})
+        mine = said.get(account_of(alert.post.id))
+        if mine is None or len(said) < self.ACCOUNTS:
+            return 0
+        near = [account for account, at in said.items() if abs(at - mine) <= self.WITHIN_S]
+        new = sum(len(self._texts[account]) == 1 for account in near)
+        return len(near) if len(near) >= self.ACCOUNTS and 2 * new >= len(near) else 0
+
+
+def _letters(folded: str) -> str:
+    return "".join(filter(str.isalpha, folded))
+
+
+NO_CLUSTER = "cluster "
 
 
 def _crowds_of(alert: Alert) -> tuple[str, ...]:
@@ -153,7 +224,7 @@ class Board:
         self._most_alerts, self._most_clusters = most_alerts, most_clusters
         self._alerts: dict[str, Alert] = {}
         self._folded: dict[str, str] = {}
-        self._crowds = Crowds()
+        self._crowds, self._copies = Crowds(), Copies()
         self._of_post: dict[str, list[str]] = {}
         self._ranks: dict[str, int] = {}
         self._rank = 0
@@ -171,11 +242,13 @@ class Board:
             self._ranks[alert.alert_id] = self._rank
         if known is not None:
             self._crowds.remove(known)
+            self._copies.remove(known, self._folded[alert.alert_id])
         else:
             self._of_post.setdefault(alert.post.id, []).append(alert.alert_id)
         self._alerts[alert.alert_id] = alert
         self._folded[alert.alert_id] = folded_text(alert.post.text)
         self._crowds.add(alert)
+        self._copies.add(alert, self._folded[alert.alert_id])
         mine = self._of_post[alert.post.id]
         if len(mine) > MATCHES_KEPT:
             self._drop(min(mine, key=self._sureness))
@@ -189,6 +262,7 @@ class Board:
 
     def _drop(self, alert_id: str) -> None:
         alert = self._alerts.pop(alert_id)
+        self._copies.remove(alert, self._folded[alert_id])
         del self._ranks[alert_id], self._folded[alert_id]
         self._crowds.remove(alert)
         left = self._of_post[alert.post.id]
@@ -216,11 +290,14 @@ class Board:
         post = msgspec.structs.replace(alert.post, url=web_link(alert.post.url))
         if alert.status == "withdrawn":
             post = msgspec.structs.replace(post, text="", url=None, geo=None)
+        here = self._folded.get(alert.alert_id)
         return Shown(
             msgspec.structs.replace(alert, post=post),
             self._ranks.get(alert.alert_id, 0),
             self.repeats.get(alert.post.id, 0),
-            wanted is None or wanted.takes(alert, self._folded.get(alert.alert_id)),
+            0 if here is None else self._crowds.gave_way(alert),
+            0 if here is None or alert.status == "withdrawn" else self._copies.of(alert, here),
+            wanted is None or wanted.takes(alert, here),
         )
 
     def find(self, wanted: Filter, most: int, before: int | None = None) -> tuple[list[Shown], int]:

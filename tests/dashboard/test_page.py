@@ -366,3 +366,12 @@ def test_posts_of_one_cluster_are_one_card_that_says_how_many_more_and_the_count
     expect(seen).to_have_count(3)
     page.locator("#list > .card[data-crowd^='c-new'] .crowd").locator("visible=true").click()
     expect(seen).to_have_count(1)
+
+
+def test_many_new_accounts_with_one_text_are_told_on_the_card(page, server):
+    text = "Give money to the rescue of our city, number {}"
+    for n in range(9):
+        bot = invent(700 + n, text=text.format(n), at=time.time(), post_id=f"x:bot{n}/1")
+        server.call(lambda view, bot=bot: view.put_alerts([bot]))
+    expect(cards(page).first.locator(".marks")).to_have_text("9 accounts, same words")
+    expect(cards(page).last.locator(".marks")).to_be_hidden()

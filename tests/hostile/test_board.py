@@ -86,3 +86,59 @@ def test_what_is_looked_through_and_looked_for_is_bounded():
 
 def kept_for(board, q):
     return board.find(Filter(q=q), 10)[1]
+
+
+def test_what_gave_way_is_counted_on_what_stayed_of_it_and_on_nothing_else():
+    board = Board(most_alerts=200)
+    put(board, 1, "need.water", cluster_id="c-real", text="we are trapped on the roof")
+    for n in range(2, 1_002):
+        put(board, n, "need.water", cluster_id="c-flood", text="donate at scam.example")
+    shown = board.find(Filter(), 1_000)[0]
+    flood = [s for s in shown if s.alert.cluster_id == "c-flood"]
+    assert {s.like for s in flood} == {1_000 - len(flood)} and len(flood) == 199
+    assert [s.like for s in shown if s.alert.cluster_id == "c-real"] == [0]
+
+
+def campaign(
+    board, accounts=range(20), every_s=2.0, text="Give money to the rescue of our city, number {n}", first=100
+):
+    for n in accounts:
+        post_id = f"bsky:did:plc:bot{n}/1"
+        board.put_alert(invent(first + n, "need.money", at=NOW + every_s * n, post_id=post_id, text=text.format(n=n)))
+
+
+def marks(board, like="did:plc:bot"):
+    return {s.copies for s in board.find(Filter(), 1_000)[0] if like in s.alert.post.id}
+
+
+def test_many_new_accounts_with_one_text_seconds_apart_are_marked_and_nobody_else():
+    board = Board()
+    put(board, 1, "need.water", post_id="bsky:did:plc:real/1", text="we are trapped on the roof of the school")
+    campaign(board)
+    assert marks(board) == {20} and marks(board, "plc:real") == {0}
+
+
+@pytest.mark.parametrize(
+    "told", [{"every_s": 120.0}, {"accounts": range(5)}, {"text": "help us {n}"}], ids=["slowly", "few", "short"]
+)
+def test_people_who_say_the_same_in_the_course_of_hours_or_few_or_shortly_are_not_marked(told):
+    board = Board()
+    campaign(board, **told)
+    assert marks(board) == {0}
+
+
+def test_accounts_that_had_other_things_to_say_here_are_no_sign_of_a_campaign():
+    board = Board()
+    for n in range(20):
+        text = f"the water on street {'abcdefghijklmnopqrst'[n]} is rising and we need a boat"
+        put(board, n, "need.water", post_id=f"bsky:did:plc:bot{n}/0", text=text)
+    campaign(board)
+    assert marks(board) == {0}
+
+
+def test_what_left_the_board_is_forgotten_there_too():
+    board = Board(most_alerts=10)
+    for n in range(500):
+        put(board, n, "need.water", cluster_id=f"c{n}", post_id=f"bsky:did:plc:p{n}/1", text=f"words of one {n} " * 3)
+    assert len(board._copies._texts) == 10 and sum(map(len, board._copies._said.values())) <= 10
+    assert len(board._crowds._gave_way) <= 20

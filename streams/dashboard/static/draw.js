@@ -18,8 +18,10 @@ export function el(tag, className = "", text = "") {
 function choice(button, value) { button.dataset.value = value ?? ""; }
 
 function link(anchor, url) {
-  if (/^https?:\/\//i.test(url ?? "")) anchor.href = url;
-  else anchor.textContent = "";
+  if (/^https?:\/\//i.test(url ?? "")) {
+    anchor.href = url;
+    anchor.title = anchor.host; // where it leads, before anybody goes; nothing where the address has none
+  } else anchor.textContent = "";
 }
 
 const words = (kind) => (kind === "need" ? "Need" : "Offer");
@@ -45,6 +47,7 @@ export function card(shown, clusters, old = null, labels = new Map()) {
   say(part(".chance"), alert.probability == null ? "" : `${Math.round(alert.probability * 100)} % likely`);
   part(".chance").classList.toggle("good", alert.probability >= 0.5);
   repeated(made, repeats);
+  marked(part(".marks"), shown);
   const seen = Date.parse(alert.seen_at), created = Date.parse(alert.post.created_at), age = part(".age");
   age.dateTime = alert.seen_at;
   age.dataset.ms = gone ? created : seen;
@@ -171,6 +174,16 @@ export function regroup(list, apart = false) {
   }
 }
 
+// What a flood took from itself, and the sign of a campaign: told, so that a responder can judge.
+function marked(place, { like = 0, copies = 0 }) {
+  place.hidden = !like && !copies;
+  say(place, [like ? `+${number(like)} like this` : "", copies ? `${number(copies)} accounts, same words` : ""].filter(Boolean).join(", "));
+  place.title = [
+    like ? `${number(like)} more alerts of the same cluster or account gave way to others` : "",
+    copies ? `${number(copies)} accounts, most of them new here, said this within a minute: perhaps arranged` : "",
+  ].filter(Boolean).join("; ");
+}
+
 export function repeated(made, repeats) {
   const badge = made.querySelector(".repeats");
   badge.hidden = !repeats;
@@ -190,7 +203,7 @@ export function placed(made, id, clusters) {
 export function hit(found) {
   const made = clone("card-template"), part = (name) => made.querySelector(name), at = Date.parse(found.created_at);
   made.className = "card hit";
-  for (const name of [".kind", ".category", ".level", ".chance", ".repeats", ".weaker", ".near", ".because", ".also", ".crowd", ".in-cluster", ".place", ".posted", ".verdicts"]) part(name).remove();
+  for (const name of [".kind", ".category", ".level", ".chance", ".repeats", ".marks", ".weaker", ".near", ".because", ".also", ".crowd", ".in-cluster", ".place", ".posted", ".verdicts"]) part(name).remove();
   const text = part(".text");
   text.textContent = found.text;
   text.lang = found.lang;
