@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.chaos.faults import FULL, Fault
 from tests.chaos.scene import RATE, scene
-from tests.chaos.table import HEAD, rows
+from tests.chaos.table import HEAD, in_place, rows
 
 HERE = Path(__file__).parents[2] / "deploy"
 
@@ -53,8 +53,9 @@ def keep(done: dict[str, dict]) -> None:
     told = {"command": "make chaos", "machine": machine, "posts_per_s": RATE, "workers": "two, encoder flood"}
     ordered = [done[f.name] for f in FULL if f.name in done]
     (HERE / "chaos.json").write_text(json.dumps({**told, "faults": ordered}, indent=1) + "\n")
+    page = HERE / "chaos.md"
     load = f"Machine: {os.cpu_count()} cores, load average {os.getloadavg()[1]:.0f} at the end.\n\n"
-    (HERE / "chaos.md").write_text(HEAD + load + rows(ordered))
+    page.write_text(in_place(page.read_text(), rows(ordered)) if page.exists() else HEAD + load + rows(ordered))
 
 
 if __name__ == "__main__":

@@ -5,22 +5,26 @@ Usual: nothing lost, no alert twice in effect, through again within 30 s of the 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import redis
+from kafka.admin import KafkaAdminClient
 
 from streams.broker.topics import AGENTS
 from streams.ingest.writer import open_writer
 from tests.chaos.machines import frozen, killed
 from tests.chaos.scene import Scene
 from tests.chaos.subject import PILL
+
+CRISIS = [sys.executable, "-m", "streams.cli"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,54 @@ def broker_frozen(seconds: float) -> Callable[[Scene], None]:
             time.sleep(seconds)
 
     return happen
+
+
+def drained(scene: Scene) -> None:
+    """Nothing is under way: what a topic or a broker takes along when it goes was read before."""
+    scene.traffic.flow(False)
+    scene.through()
+
+
+def broker_empty(scene: Scene) -> None:
+    """It comes back with nothing of what it held; then the runbook's "Starting over", by hand."""
+    drained(scene)
+    killed(scene.kafka)
+    scene.kafka.format()
+    scene.kafka.start()
+    for worker in scene.workers:
+        worker.signal(signal.SIGTERM)
+    subprocess.run(CRISIS + ["topics", "--reset-view"], env={**os.environ, **scene.env}, check=True)
+    scene.traffic.flow(True)
+
+
+def topic_missing(scene: Scene) -> None:
+    """Somebody deletes a topic between two stages while posts come; `crisis topics` makes it again, by hand."""
+    drained(scene)
+    with administrator(scene) as admin:
+        admin.delete_topics([scene.settings.topics.name("posts.clean")])
+        scene.traffic.flow(True)
+        time.sleep(15.0)
+    subprocess.run(CRISIS + ["topics"], env={**os.environ, **scene.env}, check=True)
+
+
+def too_few_partitions(scene: Scene) -> None:
+    """A topic was made by somebody else, with one partition where posts come in four; then it gets them, by hand."""
+    drained(scene)
+    name, partitions = scene.settings.topics.name("posts.clean"), scene.settings.topics.partitions
+    with administrator(scene) as admin:
+        admin.delete_topics([name])
+        while name in admin.list_topics():
+            time.sleep(0.1)
+        admin.create_topics({name: {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
+        scene.traffic.flow(True)
+        time.sleep(15.0)
+        admin.create_partitions({name: partitions})
+
+
+@contextlib.contextmanager
+def administrator(scene: Scene) -> Iterator[KafkaAdminClient]:
+    with contextlib.closing(KafkaAdminClient(bootstrap_servers=scene.kafka.bootstrap)) as admin:
+        yield admin
 
 
 def unreachable_at_start(scene: Scene) -> None:
@@ -178,7 +230,7 @@ def dashboard_frozen(seconds: float) -> Callable[[Scene], None]:
 
 def slow_consumer(scene: Scene) -> None:
     """Somebody follows the alerts and does not read what he is given; then he does, and has them all."""
-    args = [sys.executable, "-m", "streams.cli", "alerts", "--follow", "--format", "json"]
+    args = [*CRISIS, "alerts", "--follow", "--format", "json"]
     with subprocess.Popen(args, env={**os.environ, **scene.env}, stdout=subprocess.PIPE) as reader:
         time.sleep(25.0)
         reader.terminate()
@@ -190,6 +242,9 @@ FULL = (
     Fault("broker frozen for 20 s", broker_frozen(20)),
     Fault("broker and Redis unreachable when workers start", unreachable_at_start),
     Fault("broker's disk full", broker_disk_full),
+    Fault("broker restarted empty", broker_empty, "usual; by hand: `crisis topics --reset-view` and workers anew"),
+    Fault("a topic missing for 15 s", topic_missing, "usual; by hand: `crisis topics`"),
+    Fault("a topic with too few partitions for 15 s", too_few_partitions, "usual; by hand: its partitions"),
     Fault("Redis stopped for 60 s", redis_away(60)),
     Fault("Redis restarted empty", redis_away(2, empty=True), "usual; the page's list and counters begin anew"),
     Fault("Redis out of memory for 30 s", redis_full(30)),

@@ -6,7 +6,7 @@ import contextlib
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +48,14 @@ class Scene:
     """Two workers, a dashboard, a broker, Redis. Made by `scene()`."""
 
     def __init__(
-        self, settings: Settings, kafka: Node, store: RedisNode, folder: Path, agents: tuple[str, ...]
+        self,
+        settings: Settings,
+        kafka: Node,
+        store: RedisNode,
+        folder: Path,
+        agents: tuple[str, ...],
+        rate: float = RATE,
+        hostile: Sequence[str] = (),
     ) -> None:
         self.settings, self.kafka, self.redis, self.folder = settings, kafka, store, folder
         self.workers: list[Supervised] = []
@@ -62,7 +69,7 @@ class Scene:
         )  # fmt: skip
         for names in agents:
             self.start_worker(names)
-        self.traffic, self.witness = Traffic(settings, RATE), Witness(settings)
+        self.traffic, self.witness = Traffic(settings, rate, hostile), Witness(settings)
         self._samples: list[tuple[float, str]] = []  # when, what /readyz said
         self._twice = 0  # posts counted twice so far
         self._end = threading.Event()
@@ -141,6 +148,10 @@ class Scene:
             assert time.monotonic() < deadline, self._samples[-1:]
             time.sleep(0.2)
 
+    def through(self) -> None:
+        """Return once all that was written so far is through."""
+        self._through(set(self.traffic.lines))
+
     def _through(self, ids: set[str], within_s: float = PATIENCE_S) -> float:
         """When the last of these was through; waits for it."""
         deadline = time.monotonic() + within_s
@@ -191,8 +202,11 @@ class Scene:
 
 
 @contextlib.contextmanager
-def scene(agents: tuple[str, ...] = ("", ""), log: Path | None = None) -> Iterator[Scene]:
-    """Everything up and a first post through. agents: of each worker. Raises Missing."""
+def scene(
+    agents: tuple[str, ...] = ("", ""), log: Path | None = None, rate: float = RATE, hostile: Sequence[str] = ()
+) -> Iterator[Scene]:
+    """Everything up and a first post through. agents: of each worker; rate: posts/s, one in a hundred with a hostile
+    text, if there are any. Raises Missing."""
     with contextlib.ExitStack() as stack:
         scratch = tempfile.TemporaryDirectory(prefix="crisis-chaos-", ignore_cleanup_errors=True)
         folder = log or Path(stack.enter_context(scratch))
@@ -204,7 +218,7 @@ def scene(agents: tuple[str, ...] = ("", ""), log: Path | None = None) -> Iterat
             node.start()
         settings = load_settings(broker={"bootstrap": kafka.bootstrap}, redis={"url": store.url})
         prepare(settings)
-        made = Scene(settings, kafka, store, folder, agents)
+        made = Scene(settings, kafka, store, folder, agents, rate, hostile)
         stack.callback(made.close)
         made.settle()
         yield made

@@ -19,6 +19,14 @@ posts counted twice. *Recovered*: until every post written before the end of the
 """
 
 
+def in_place(document: str, table: str) -> str:
+    """The document with this table in the place of the one it has; what people wrote around it stays."""
+    lines = document.splitlines(keepends=True)
+    first = next(n for n, line in enumerate(lines) if line.startswith("| fault |"))
+    last = next((n for n in range(first, len(lines)) if not lines[n].startswith("|")), len(lines))
+    return "".join((*lines[:first], table, *lines[last:]))
+
+
 def rows(outcomes: Iterable[Mapping]) -> str:
     """A Markdown table."""
     lines = [

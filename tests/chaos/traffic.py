@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from itertools import count
 
 import msgspec
@@ -28,12 +29,24 @@ TEXTS = (
 )
 
 
-class Traffic:
-    """Writes `rate` posts a second while it flows. After a failure it goes on from its cursor, as a source does."""
+HOSTILE_EVERY = 100
 
-    def __init__(self, settings: Settings, rate: float) -> None:
-        self._settings, self._rate = settings, rate
+
+def is_hostile(number: int) -> bool:
+    """Of the post `chaos-NUMBER`, in a stream that holds hostile ones."""
+    return number % HOSTILE_EVERY == HOSTILE_EVERY - 1
+
+
+class Traffic:
+    """Writes `rate` posts a second while it flows. After a failure it goes on from its cursor, as a source does.
+
+    hostile: texts of which one in HOSTILE_EVERY posts has one.
+    """
+
+    def __init__(self, settings: Settings, rate: float, hostile: Sequence[str] = ()) -> None:
+        self._settings, self._rate, self._hostile = settings, rate, hostile
         self.lines: dict[str, bytes] = {}  # all that were written, by id
+        self.written: dict[str, float] = {}  # post id → when it was first written, monotonic seconds
         self.taken: set[str] = set()  # acknowledged by the broker
         self._numbers, self._again = count(), list[str]()
         self._flow, self._end = threading.Event(), threading.Event()
@@ -77,8 +90,12 @@ class Traffic:
                     raise writer.error
                 continue
             n = next(self._numbers)
-            post = {"id": f"chaos-{n}", "text": TEXTS[n % len(TEXTS)].format(n=n), "lang": "en", "source": "chaos"}
+            text = TEXTS[n % len(TEXTS)].format(n=n)
+            if self._hostile and is_hostile(n):
+                text = self._hostile[n // HOSTILE_EVERY % len(self._hostile)]
+            post = {"id": f"chaos-{n}", "text": text, "lang": "en", "source": "chaos"}
             self.lines[post["id"]] = json.dumps(post).encode()
+            self.written[post["id"]] = time.monotonic()
             self._put(writer, post["id"])
             due += 1 / self._rate
             time.sleep(max(0.0, due - time.monotonic()))
