@@ -91,6 +91,15 @@ def test_deployment_files_parse_and_compose_runs_commands_that_exist():
         command_of(list(service["command"]))
 
 
+def test_compose_leaves_no_known_password_no_privilege_and_no_redis_without_a_limit():
+    services = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())["services"]
+    assert services["grafana"]["environment"]["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
+    assert {"--maxmemory", "noeviction"} <= set(services["redis"]["command"])
+    for name, service in services.items():
+        if str(service.get("image", "")).startswith("crisis-streams"):
+            assert service["cap_drop"] == ["ALL"] and service["security_opt"] == ["no-new-privileges:true"], name
+
+
 def test_every_service_that_loads_the_encoder_gets_the_same_one_and_what_it_runs_on():
     compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
     gpu = yaml.safe_load((ROOT / "deploy" / "compose.gpu.yaml").read_text())["services"]
