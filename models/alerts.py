@@ -6,11 +6,11 @@ Ids are hashes and times come from the post, so the same match always makes the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from hashlib import blake2b
 
 import msgspec
 
+from models.moments import rfc3339
 from models.queries import Query
 from models.records import Alert, AlertPost, Deletion, Evidence, Match, Post, Reading
 
@@ -18,11 +18,6 @@ from models.records import Alert, AlertPost, Deletion, Evidence, Match, Post, Re
 def alert_id(post_id: str, query_id: str, query_version: str) -> str:
     """32 hex digits of a hash over (post, query, query version): telling the same thing twice has the same id."""
     return blake2b("\x1f".join((post_id, query_id, query_version)).encode(), digest_size=16).hexdigest()
-
-
-def rfc3339(at: float) -> str:
-    """Epoch seconds → "2026-11-20T06:00:00.000Z"."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def make_alert(post: Post, match: Match, query: Query, encoder_version: str, also: Iterable[Match] = ()) -> Alert:

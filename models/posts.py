@@ -12,8 +12,6 @@ import hashlib
 import json
 import re
 from collections import Counter
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Literal
 
 import msgspec
@@ -21,6 +19,7 @@ from msgspec import Struct
 
 from models.errors import Rejected
 from models.language import identify
+from models.moments import epoch_s
 from models.privacy import mask
 from models.records import Deletion, Geo, Post
 from models.text import repair
@@ -227,34 +226,6 @@ def _created_at(raw: str | int | float | None, seen_at: float) -> float:
     if not EARLIEST_S <= created_at <= seen_at + MAX_AHEAD_S:
         raise Rejected("bad_time", f"created_at {str(raw)[:60]!r} is before 1990 or more than a day ahead")
     return created_at
-
-
-def epoch_s(raw: str | int | float) -> float:
-    """Epoch seconds of what platforms write for a time: RFC 3339, Twitter's and e-mail's dates, epoch seconds,
-    milliseconds and microseconds, as numbers or text. Raises Rejected for anything else.
-    """
-    try:
-        number = float(raw)
-    except OverflowError:  # an integer beyond any clock
-        return float("inf")
-    except ValueError:  # not a number: a date
-        for read in (datetime.fromisoformat, _twitter_date, parsedate_to_datetime):
-            try:
-                moment = read(str(raw).strip())
-                return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-            except (ValueError, OverflowError, TypeError, IndexError):
-                continue
-        raise Rejected(
-            "bad_time", f"created_at {str(raw)[:60]!r} is neither RFC 3339 (2026-02-06T04:17:35Z) nor epoch seconds"
-        ) from None
-    if number >= 1e14:
-        return number / 1e6  # microseconds
-    return number / 1e3 if number >= 1e11 else number  # milliseconds from 1973 on; seconds until the year 5138
-
-
-def _twitter_date(text: str) -> datetime:
-    """ "Fri Nov 20 10:00:00 +0000 2026", as dumps of Twitter have it."""
-    return datetime.strptime(text, "%a %b %d %H:%M:%S %z %Y")
 
 
 def _source(raw: str | None) -> str:

@@ -6,7 +6,6 @@ A query's version is a hash of what it asks, so an edited query is a new version
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
 from importlib.resources import files
@@ -18,6 +17,7 @@ from msgspec import Struct
 
 from models.errors import QueryError
 from models.filters import Where, check_where
+from models.moments import epoch_s, has_zone
 from models.records import Kind
 
 IASC_CLUSTERS = (
@@ -50,7 +50,7 @@ class Query(Struct, frozen=True, dict=True, omit_defaults=True, forbid_unknown_f
     @cached_property
     def expires_at(self) -> float:
         """Epoch seconds; infinite where it never ends."""
-        return datetime.fromisoformat(self.expires).timestamp() if self.expires else float("inf")
+        return epoch_s(self.expires) if self.expires else float("inf")
 
     @property
     def follows_target(self) -> bool:
@@ -86,11 +86,7 @@ def _check_bar(query: Query) -> None:
         raise QueryError(f"query {query.id}: probability {query.probability} is not between 0 and 1")
     if query.alerts_per_hour is not None and not 0 < query.alerts_per_hour < float("inf"):
         raise QueryError(f"query {query.id}: alerts_per_hour {query.alerts_per_hour} must be more than 0")
-    try:
-        aware = not query.expires or datetime.fromisoformat(query.expires).tzinfo is not None
-    except ValueError:
-        aware = False
-    if not aware:
+    if query.expires and not has_zone(query.expires):
         raise QueryError(f"query {query.id}: expires {query.expires!r}: write for example 2026-12-01T18:00:00Z")
 
 

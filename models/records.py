@@ -135,7 +135,7 @@ class Reject(Struct, frozen=True, omit_defaults=True):
     stage: str
     origin: Origin
     line: int  # 0-based line inside the raw frame
-    seen_at: float
+    seen_at: str  # when it entered posts.raw, or failed in a later stage, RFC 3339 UTC
     raw: bytes
     also: list[int] = []
 
@@ -175,7 +175,7 @@ class Reading(Struct, frozen=True):
 class Alert(Struct, frozen=True, omit_defaults=True):
     """What a person is shown. Same `alert_id`, higher `revision` = an update of the same alert.
 
-    `revision` is the millisecond its cause entered posts.raw, so a redelivered frame makes the very same alert.
+    `revision` only grows and is no clock. It is made of `seen_at`, so a redelivered frame makes the very same alert.
     `level`, `score`, `threshold` and `probability` are the match's.
     """
 
@@ -220,8 +220,8 @@ class ClusterEvent(Struct, frozen=True, omit_defaults=True):
     version: int
     posts: int  # posts in it, repeats included
     weight: float  # decayed number of posts
-    first_at: float  # created_at of its first and newest post, epoch seconds UTC
-    last_at: float
+    first_at: str  # created_at of its first and newest post, RFC 3339 UTC
+    last_at: str
     label: str
     encoder_version: str
     medoid: Example | None = None

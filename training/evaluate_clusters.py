@@ -18,7 +18,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -33,6 +32,7 @@ from models.encoders.cluster_thresholds import TunedClusters
 from models.encoders.load import folder_of
 from models.encoders.ready import Loaded, load
 from models.errors import ConfigError
+from models.moments import epoch_s
 from models.records import MatchedFrame, Origin, Post
 from training.data import data_dir, read_lines
 from training.jobs import run, write_result
@@ -103,7 +103,7 @@ def read_stream(name: str) -> Stream:
     posts, gold = [], []
     for number, line in enumerate(lines):
         row = json.loads(line)
-        at = datetime.fromisoformat(row["created_at"]).timestamp() if "created_at" in row else 0.0
+        at = epoch_s(row["created_at"]) if "created_at" in row else 0.0
         posts.append(Post(f"{number}", row["text"], at, at, row.get("lang", "und")))
         gold.append(row["cluster"])
     return Stream(posts, gold, hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16])

@@ -13,14 +13,15 @@ import platform
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from models.errors import ConfigError, CrisisError
+from models.moments import rfc3339
 
 C = TypeVar("C", bound=msgspec.Struct)
 
@@ -175,7 +176,7 @@ def write_result(
         ),
         "commit": commit or code_version(),
         "machine": machine(),
-        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "finished_at": rfc3339(time.time(), "seconds"),
         "data_hash": data_hash,
         "seed": seed,
         "config": {key: _short(value) for key, value in msgspec.to_builtins(config).items()},

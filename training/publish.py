@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +31,7 @@ from models.encoders.probes import check_probes, probe_vectors
 from models.encoders.query_vectors import pack_vectors, standing_texts
 from models.encoders.registry import OWN, Registry, version_cache
 from models.errors import BundleError, ConfigError, CrisisError, EncoderError
+from models.moments import rfc3339
 from models.queries import load_queries
 from training.data import DataError, data_dir
 from training.evaluate import matching, needs, relatedness, speed
@@ -130,7 +131,7 @@ def main(config: Config) -> str:
         "compared": verdict.compared,
         "left_out": len(verdict.left_out),
         "regressions": wrong,
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "at": rfc3339(time.time(), "seconds"),
         "figures": {metric: {where: round(f, 4) for where, f in found.items()} for metric, found in figures.items()},
         "code_version": code_version(),
         "machine": machine(),

@@ -7,6 +7,7 @@ from heapq import nsmallest
 
 from models.clusters.cluster import Cluster
 from models.clusters.live import LiveClusters
+from models.moments import rfc3339
 from models.records import ClusterEvent, EventKind, Example
 
 RELABEL_GROWTH = 1.25  # look for a better label after this much growth: making one costs about 0.1 ms
@@ -100,8 +101,8 @@ class EventMaker:
             version=cluster.version,
             posts=cluster.posts,
             weight=round(rates.weight, 3),
-            first_at=cluster.first_at,
-            last_at=cluster.last_at,
+            first_at=rfc3339(cluster.first_at),
+            last_at=rfc3339(cluster.last_at),
             label=cluster.label,
             encoder_version=self.encoder_version,
             burst=round(rates.burst(config.burst_fast_s, config.burst_slow_s), 2),

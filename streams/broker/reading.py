@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kafka import KafkaConsumer, TopicPartition
 
@@ -36,6 +36,19 @@ def open_topic(
         yield consumer, parts
 
 
+def kafka_ms(at: float) -> int:
+    """A moment (epoch seconds) as Kafka's protocol has it."""
+    return int(at * 1000)
+
+
+def seek_to(consumer: KafkaConsumer, parts: Sequence[TopicPartition], at: float) -> None:
+    """Stand at the first record written at this moment or later, where there is none at the end."""
+    ends = consumer.end_offsets(parts)
+    starts = consumer.offsets_for_times(dict.fromkeys(parts, kafka_ms(at)))
+    for part in parts:
+        consumer.seek(part, starts[part].offset if starts.get(part) else ends[part])
+
+
 def read_values(settings: Settings, topic: str, last_s: float | None = None) -> Iterator[bytes]:
     """The values of a topic as it is now, oldest first in each partition. last_s: only those written since then.
 
@@ -45,10 +58,7 @@ def read_values(settings: Settings, topic: str, last_s: float | None = None) -> 
         ends = consumer.end_offsets(parts)
         consumer.seek_to_beginning(*parts)
         if last_s is not None:
-            since = int((time.time() - last_s) * 1000)
-            starts = consumer.offsets_for_times(dict.fromkeys(parts, since))
-            for part in parts:
-                consumer.seek(part, starts[part].offset if starts.get(part) else ends[part])
+            seek_to(consumer, parts, time.time() - last_s)
         while any(consumer.position(part) < ends[part] for part in parts):
             for part, records in consumer.poll(timeout_ms=500).items():
                 for record in records:

@@ -18,7 +18,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from rich.table import Table
 
 from models.clustering import ClusterConfig, Clusterer
 from models.encoders.ready import Ready, load, ready
+from models.moments import rfc3339
 from models.queries import background_texts, load_queries
 from models.records import MatchedFrame, Origin, Post
 from streams.config import Settings
@@ -338,7 +338,7 @@ def bench(settings: Settings, out: Path | None, only: tuple[str, ...], rounds: i
         commit=_commit(),
         machine=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         versions={name: version(name) for name in LIBRARIES},
-        finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        finished_at=rfc3339(time.time(), "seconds"),
         posts=f"{'real' if lab.real else 'invented'}, {lab.number:,}",
         rounds=rounds,
         metrics=metrics,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -18,6 +17,7 @@ from rich.table import Column, Table
 from models.encoders.bundle import Manifest
 from models.encoders.registry import OWN, version_cache
 from models.errors import CrisisError
+from models.moments import told
 from models.queries import load_queries
 from streams.broker.queries import read_queries
 from streams.config import Settings
@@ -47,7 +47,7 @@ def encoder() -> None:
 
 
 def _when(at: float | None) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC") if at else "–"
+    return f"{told(at)} UTC" if at else "–"
 
 
 @encoder.command("list")

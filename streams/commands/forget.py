@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 import click
 import msgspec
 
-from models.alerts import rfc3339
 from models.errors import CrisisError
+from models.moments import rfc3339
 from streams.broker.authors import posts_of
 from streams.config import Settings
 from streams.ingest.writer import open_writer

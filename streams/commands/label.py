@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from models.errors import LabelError
+from models.errors import LabelError, Rejected
 from models.feedback.records import VERDICTS, Label, Verdict, check_label, label_alert
+from models.moments import epoch_s, rfc3339, told
 from models.records import Alert
 from streams.broker.labels import publish_labels, read_labels
 from streams.config import Settings
@@ -102,7 +103,7 @@ def list_labels(settings: Settings, query_id: str | None, by: str | None) -> Non
     table = Table("when (UTC)", "who", "query", "verdict", "text", "post")
     for said in sorted(found, key=lambda one: -one.at):
         verdict = WORDS[said.verdict] + (f", {said.instead}" if said.instead else "")
-        when = time.strftime("%m-%d %H:%M", time.gmtime(said.at))
+        when = told(said.at)[5:]
         cells = (said.by, said.query_id, verdict, shorten(printable(said.text), 60), said.post_id)
         table.add_row(when, *(escape(printable(cell)) for cell in cells))
     out.print(table)
@@ -130,11 +131,11 @@ def undo(settings: Settings, post: str | None, query_id: str | None, by: str | N
 @click.option("--by", help="Only what this person said.")
 @click.pass_obj
 def export(settings: Settings, query_id: str | None, by: str | None) -> None:
-    """Print every label as a line of JSON, the oldest first: post_id, query_id, verdict, by, at (epoch seconds), text
+    """Print every label as a line of JSON, the oldest first: post_id, query_id, verdict, by, at (RFC 3339), text
     (masked), lang, encoder_version, level, instead.
     """
     for said in sorted(_chosen(settings, query_id=query_id, by=by), key=lambda one: (one.at, one.key)):
-        click.echo(safe_json(msgspec.json.encode(said)))
+        click.echo(safe_json(msgspec.json.encode(msgspec.to_builtins(said) | {"at": rfc3339(said.at)})))
 
 
 @label.command("import")
@@ -149,14 +150,21 @@ def import_labels(settings: Settings, file: BinaryIO) -> None:
         if not line.strip():
             continue
         try:
-            said = check_label(msgspec.json.decode(line, type=Label))
-        except (msgspec.MsgspecError, LabelError) as error:
+            said = check_label(_read_label(line))
+        except (msgspec.MsgspecError, LabelError, Rejected) as error:
             raise LabelError(f"line {number}: {error}") from error
         newest = max((x for x in (given.get(said.key), known.get(said.key)) if x), key=lambda x: x.at, default=None)
         if newest is None or newest.at < said.at:
             given[said.key] = said
     publish_labels(settings, list(given.values()))
     click.echo(f"{len(given)} taken over")
+
+
+def _read_label(line: bytes) -> Label:
+    """A line of `export`, in which times are RFC 3339, or of what wrote epoch seconds."""
+    fields = msgspec.json.decode(line, type=dict[str, Any])
+    at = epoch_s(msgspec.convert(fields.get("at"), str | float))
+    return msgspec.convert(fields | {"at": at}, Label)
 
 
 def _chosen(

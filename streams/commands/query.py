@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from models.alerts import rfc3339
 from models.bars import Bars
 from models.encoders.ready import Ready
 from models.errors import ConfigError, QueryError
 from models.feedback.teach import teach
+from models.moments import rfc3339
 from models.queries import Query, load_queries, read_pack
 from streams.broker.labels import read_labels
 from streams.broker.queries import publish_queries, read_queries

@@ -10,9 +10,9 @@ from typing import Any
 import click
 import msgspec
 
-from models.alerts import rfc3339
 from models.errors import ConfigError, QueryError
 from models.filters import Where
+from models.moments import rfc3339
 from models.queries import Query, check_query
 from streams.outputs.span import seconds
 

@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from models.alerts import rfc3339
 from models.errors import CrisisError
 from models.records import Reject
 from streams.broker.rejects import lines_of, read_rejects, send_raw
@@ -40,15 +39,15 @@ def more(reject: Reject) -> str:
 def list_rejected(settings: Settings, reason: str | None) -> None:
     """Count the rejects by reason and stage."""
     counts: Counter[tuple[str, str]] = Counter()
-    newest: dict[tuple[str, str], tuple[float, str]] = {}
+    newest: dict[tuple[str, str], tuple[str, str]] = {}
     for letter in read_rejects(settings, reason):
         key = letter.reject.reason, letter.reject.stage
         counts[key] += 1 + len(letter.reject.also)
-        newest[key] = max(newest.get(key, (0.0, "")), (letter.reject.seen_at, letter.place))
+        newest[key] = max(newest.get(key, ("", "")), (letter.reject.seen_at, letter.place))
     table = Table("reason", "stage", "lines", "newest", "place (crisis rejected show PLACE)")
     for (why, stage), count in counts.most_common():
         at, place = newest[why, stage]
-        table.add_row(why, stage, f"{count:,}", rfc3339(at), place)
+        table.add_row(why, stage, f"{count:,}", at, place)
     out.print(table)
 
 
@@ -66,7 +65,7 @@ def show(settings: Settings, place: str | None, reason: str | None, most: int) -
     for letter in shown:
         reject, origin = letter.reject, letter.reject.origin
         text = printable(reject.raw.decode("utf-8", "replace"))[:SHOWN_CHARS]
-        out.print(f"[bold]{letter.place}[/] {reject.reason} at {reject.stage}, {rfc3339(reject.seen_at)}")
+        out.print(f"[bold]{letter.place}[/] {reject.reason} at {reject.stage}, {reject.seen_at}")
         out.print(f"  from partition {origin.partition}, offset {origin.offset}, line {reject.line}" + more(reject))
         out.print(f"  {escape(printable(reject.detail))}\n  {escape(text)}", soft_wrap=True)
 

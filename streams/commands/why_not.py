@@ -14,10 +14,10 @@ import click
 import msgspec
 import numpy as np
 
-from models.alerts import rfc3339
 from models.encoders.ready import Ready
 from models.errors import CrisisError, Rejected
 from models.feedback.teach import teach
+from models.moments import rfc3339
 from models.posts import parse_post
 from models.queries import load_queries
 from models.records import Alert, Frame, Match, MatchedFrame, Post, account_of

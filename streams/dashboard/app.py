@@ -43,9 +43,9 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from models.alerts import rfc3339
 from models.errors import CrisisError, LabelError, ServiceError
 from models.feedback.records import label_alert
+from models.moments import rfc3339
 from models.queries import load_queries
 from models.records import ClusterEvent
 from streams.config import Settings, secret

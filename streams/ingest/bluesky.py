@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,7 +20,8 @@ from msgspec import Struct
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
 
-from models.errors import ConfigError, ServiceError
+from models.errors import ConfigError, Rejected, ServiceError
+from models.moments import epoch_s
 from streams.config import Settings
 from streams.ingest.cursor import Cursor
 from streams.ingest.live import Disconnected, ReconnectConfig, keep_connected, run_live
@@ -119,9 +119,8 @@ def _created_at(claimed: str, time_us: int) -> float:
     """The author's time where it can be true, else the server's: clients send anything from 1970 to 9999."""
     server_s = time_us / 1e6
     try:
-        moment = datetime.fromisoformat(claimed)
-        claimed_s = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
+        claimed_s = epoch_s(claimed)
+    except Rejected:
         return server_s
     return claimed_s if 1.6e9 <= claimed_s <= server_s + 300 else server_s
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from models.errors import ConfigError, Rejected
-from models.posts import epoch_s
+from models.moments import epoch_s
 from streams.config import Settings
 from streams.ingest.cursor import Cursor
 from streams.ingest.lines import Head, head_of, key_of, open_lines

@@ -14,6 +14,7 @@ from msgspec import Struct
 from models.errors import ServiceError
 from models.records import Alert
 from streams.broker.connect import client_options, reaching
+from streams.broker.reading import seek_to
 from streams.config import Settings
 
 log = logging.getLogger(__name__)
@@ -128,10 +129,7 @@ def _place(consumer: KafkaConsumer, topic: str, group: str | None, last_s: float
                 consumer.seek(part, held[part][0].offset)
     parts = list(consumer.assignment())
     if last_s is not None and parts:
-        since = int((time.time() - last_s) * 1000)
-        found, ends = consumer.offsets_for_times(dict.fromkeys(parts, since)), consumer.end_offsets(parts)
-        for part in parts:
-            consumer.seek(part, found[part].offset if found.get(part) else ends[part])
+        seek_to(consumer, parts, time.time() - last_s)
     elif group is None and parts:
         (consumer.seek_to_beginning if from_start else consumer.seek_to_end)(*parts)
         for part in parts:  # seek_to_end is lazy: settle it now, or what is sent meanwhile is missed

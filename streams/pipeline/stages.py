@@ -19,6 +19,7 @@ from models.encoders.protocol import Encoder
 from models.encoders.ready import Ready
 from models.errors import Rejected
 from models.matching import Matcher
+from models.moments import rfc3339
 from models.posts import parse_post, split_lines, words_of
 from models.records import Alert, Deletion, EmbeddedFrame, Frame, MatchedFrame, Origin, Post, Reject, Repeat, account_of
 from models.text import READ_CHARS
@@ -59,7 +60,9 @@ def parse(value: bytes, origin: Origin, seen_at: float, author_key: bytes) -> Pa
             record = parse_post(line, seen_at=seen_at, author_key=author_key)
         except Rejected as why:
             parsed.rejects.append(
-                Reject(why.reason, why.detail, "normalise", origin, line_number, seen_at, line[:KEPT_OF_REJECT])
+                Reject(
+                    why.reason, why.detail, "normalise", origin, line_number, rfc3339(seen_at), line[:KEPT_OF_REJECT]
+                )
             )
             continue
         if isinstance(record, Deletion):

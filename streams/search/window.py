@@ -27,6 +27,7 @@ from models.errors import CrisisError, Rejected
 from models.records import EmbeddedFrame
 from streams.broker.backoff import Good, keep_up
 from streams.broker.connect import client_options
+from streams.broker.reading import kafka_ms
 from streams.broker.topics import partitions_of
 from streams.config import Settings
 from streams.pipeline.frames import decode_frame, unpack_vectors
@@ -163,7 +164,7 @@ class Window:
 
     async def _to_window(self, consumer: AIOKafkaConsumer, parts: list[TopicPartition]) -> dict[TopicPartition, int]:
         """Stand at the start of the window in every partition; returns where the partitions end now."""
-        since = int((time.time() - self.settings.dashboard.search_h * 3600) * 1000)
+        since = kafka_ms(time.time() - self.settings.dashboard.search_h * 3600)
         ends = await consumer.end_offsets(parts)  # first: what comes between the two questions lies beyond and is read
         starts = await consumer.offsets_for_times(dict.fromkeys(parts, since))
         for part in parts:

@@ -30,6 +30,7 @@ import msgspec
 from redis.asyncio import Redis
 
 from models.audit import MergeProposal
+from models.moments import epoch_s
 from models.records import Alert, ClusterEvent, Origin, Repeat, account_of
 from streams.config import Settings
 from streams.view.scripts import script
@@ -96,7 +97,11 @@ class LiveView:
         """Keep alerts and publish them to live readers; returns those that were new or newer."""
         if not alerts:
             return []
-        flat = [x for a in alerts for x in (a.alert_id, a.revision, _json(a), a.post.id, account_of(a.post.id))]
+        flat = [
+            x
+            for a in alerts
+            for x in (a.alert_id, a.revision, epoch_s(a.seen_at), _json(a), a.post.id, account_of(a.post.id))
+        ]
         taken = await self._put_alerts(args=[self.prefix, self._most, self._ttl_s, self._retention_s, *flat])
         return [alerts[int(i)] for i in taken]
 
@@ -114,12 +119,9 @@ class LiveView:
         marks = await self.redis.mget(asked) if ids else []
         return {p for n, p in enumerate(ids) if marks[2 * n] or marks[2 * n + 1]}
 
-    async def recent_alerts(self, most: int = 200, before: float | None = None) -> list[Alert]:
+    async def recent_alerts(self, most: int = 200) -> list[Alert]:
         """The newest alerts, newest first; withdrawn ones included."""
-        high = "+inf" if before is None else f"({before}"
-        return await self._alerts(
-            await self.redis.zrevrangebyscore(self.key("alerts"), high, "-inf", start=0, num=most)
-        )
+        return await self._alerts(await self.redis.zrevrange(self.key("alerts"), 0, most - 1))
 
     async def put_clusters(self, events: Sequence[ClusterEvent], most: int = 2000) -> None:
         """Keep the newest state of each cluster; merged and expired ones leave the view."""
@@ -128,7 +130,7 @@ class LiveView:
         flat = [
             x
             for e in events
-            for x in (e.cluster_id, e.version, e.last_at, _json(e), "gone" if e.event in ("merge", "expire") else "")
+            for x in (e.cluster_id, e.version, epoch_s(e.last_at), _json(e), "gone" * (e.event in ("merge", "expire")))
         ]
         await self._put_clusters(args=[self.prefix, most, self._retention_s, *flat])
 

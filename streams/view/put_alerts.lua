@@ -1,24 +1,24 @@
--- ARGV: prefix, most listed, ttl, retention, then (id, revision, json, post id, account) of each. Returns the indices taken.
+-- ARGV: prefix, most listed, ttl, retention, then (id, revision, time seen, json, post id, account) of each. Returns the indices taken.
 -- The list is capped, the alerts are not: a deletion or a cluster may come long after 2,000 newer alerts. One costs about
 -- 1.5 kB of Redis (measured: 0.9 kB of JSON, the rest keys and the two indices): with one post in twenty alerting that is
 -- 75 bytes a post, a sixth of what folding takes to remember every post as long. `fold_h` bounds both.
 -- Every key expires: a listed alert after `retention`, as on the broker, one that is no longer listed or withdrawn after ttl.
 local p, most, ttl, retention, out = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), {}
-for i = 5, #ARGV, 5 do
-  local id, rev, json = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
+for i = 5, #ARGV, 6 do
+  local id, rev, seen, json = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3]
   local known = redis.call('GET', p .. 'alert:' .. id)
   if not known or cjson.decode(known).revision < rev then
-    if not known then redis.call('ZADD', p .. 'alerts', rev / 1000, id) end
+    if not known then redis.call('ZADD', p .. 'alerts', seen, id) end
     local gone = cjson.decode(json).status == 'withdrawn' or not redis.call('ZSCORE', p .. 'alerts', id)
     redis.call('SET', p .. 'alert:' .. id, json, 'EX', gone and ttl or retention)
-    for owner = i + 3, i + 4 do
+    for owner = i + 4, i + 5 do
       local key = p .. 'alerts-of:' .. ARGV[owner]
-      redis.call('ZADD', key, rev, id)
-      redis.call('ZREMRANGEBYSCORE', key, '-inf', rev - 1000 * ttl)
+      redis.call('ZADD', key, seen, id)
+      redis.call('ZREMRANGEBYSCORE', key, '-inf', seen - ttl)
       redis.call('EXPIRE', key, ttl)
     end
     redis.call('PUBLISH', p .. 'live', '{"alert":' .. json .. '}')
-    out[#out + 1] = (i - 5) / 5
+    out[#out + 1] = (i - 5) / 6
   end
 end
 redis.call('EXPIRE', p .. 'alerts', retention)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from models.encoders.ready import Ready
+from models.moments import epoch_s
 from models.records import Alert, EmbeddedFrame, MatchedFrame, account_of
 from streams import metrics
 from streams.pipeline import stages
@@ -73,12 +74,12 @@ class Match(Handler):
             metrics.query_matches.labels(found.query_id).inc()
 
     async def _observe(self, given: list[Alert]) -> None:
-        now_ms = time.time() * 1000
-        waited_ms = [max(0.0, now_ms - a.revision) for a in given]
-        for alert, ms in zip(given, waited_ms, strict=True):
+        now = time.time()
+        waited_s = [max(0.0, now - epoch_s(alert.seen_at)) for alert in given]
+        for alert, waited in zip(given, waited_s, strict=True):
             metrics.alerts.labels(alert.level, alert.kind, alert.status).inc()
-            metrics.alert_seconds.observe(ms / 1000)
-        await self.view.add_latencies(waited_ms)
+            metrics.alert_seconds.observe(waited)
+        await self.view.add_latencies([1000 * waited for waited in waited_s])
 
 
 class WithBatch:

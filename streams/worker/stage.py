@@ -7,6 +7,7 @@ import time
 import faust
 
 from models.errors import Rejected
+from models.moments import rfc3339
 from models.records import Frame, Origin, Reject
 from streams import metrics
 from streams.pipeline import stages
@@ -49,6 +50,6 @@ class Handler:
         await self.view.count(f"given-up:{self.name}", origin, {"counts": counts, "reasons": {"worker_died": posts}})
 
     async def _refuse(self, origin: Origin, reason: str, detail: str, raw: bytes, line: int) -> None:
-        reject = Reject(reason, detail, self.name, origin, line, time.time(), raw[: stages.KEPT_OF_REJECT])
+        reject = Reject(reason, detail, self.name, origin, line, rfc3339(time.time()), raw[: stages.KEPT_OF_REJECT])
         await self.outbox.send_rejects([reject])
         metrics.rejects.labels(reason).inc()

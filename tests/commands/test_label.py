@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from models.errors import LabelError
+from models.moments import has_zone
 from streams.broker.labels import read_labels
 from streams.broker.topics import make_topics
 from streams.commands.label import label
@@ -50,6 +51,7 @@ def test_an_alert_is_labelled_listed_carried_off_and_back_and_taken_back(setting
     lines = run(settings, "export")
     first = json.loads(lines.splitlines()[0])
     assert (first["post_id"], first["verdict"], first["lang"], first["level"]) == ("p1", "right", "en", "alert")
+    assert has_zone(first["at"])
     assert run(settings, "undo", "--by", "Ada") == "1 taken back\n"
     assert [x.by for x in read_labels(settings).values()] == ["Bo"]
     assert run(settings, "import", "-", input=lines) == "1 taken over\n"

@@ -26,10 +26,10 @@ def settings(embedded_broker):
     offset = producer.send(found.topics.name("posts.raw"), value=RAW, partition=1).get(PATIENCE_S).offset
     broken = RAW.split(b"\n")[1]
     for reject in (
-        Reject("bad_json", "cut off", "normalise", Origin(1, offset), 1, 1.7e9, broken[:10]),
-        Reject("worker_died", "twice", "normalise", Origin(1, offset), 0, 1.7e9, RAW[:10]),
-        Reject("stage_error", "no", "embed", Origin(1, offset), 0, 1.7e9, b"?"),
-        Reject("bad_json", "long gone", "normalise", Origin(1, 99), 0, 1.7e9, b"?"),
+        Reject("bad_json", "cut off", "normalise", Origin(1, offset), 1, "2023-11-14T22:13:20.000Z", broken[:10]),
+        Reject("worker_died", "twice", "normalise", Origin(1, offset), 0, "2023-11-14T22:13:20.000Z", RAW[:10]),
+        Reject("stage_error", "no", "embed", Origin(1, offset), 0, "2023-11-14T22:13:20.000Z", b"?"),
+        Reject("bad_json", "long gone", "normalise", Origin(1, 99), 0, "2023-11-14T22:13:20.000Z", b"?"),
     ):
         producer.send(found.topics.name("posts.rejected"), value=msgspec.json.encode(reject), partition=0).get(
             PATIENCE_S

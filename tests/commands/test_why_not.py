@@ -41,7 +41,15 @@ def settings(embedded_broker, redis_url):
     clean = Frame(
         Origin(0, 1), [post("chatter"), post("late")], [Repeat("x:a/copy", "x:a/first", 1.0)], [Deletion("x:b", 1.0)]
     )
-    refused = Reject("bad_time", "in 1970", "normalise", Origin(0, 0), 0, 1.7e9, b'{"id": "x:a/odd", "text": "x"}')
+    refused = Reject(
+        "bad_time",
+        "in 1970",
+        "normalise",
+        Origin(0, 0),
+        0,
+        "2023-11-14T22:13:20.000Z",
+        b'{"id": "x:a/odd", "text": "x"}',
+    )
     records = {"posts.matched": matched, "posts.clean": clean}
     producer = KafkaProducer(bootstrap_servers=embedded_broker)
     for topic, frame in records.items():

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import msgspec
 
-from models.alerts import alert_id, place_in_cluster, rfc3339
+from models.alerts import alert_id, place_in_cluster
+from models.moments import rfc3339
 from models.records import Alert, AlertPost, ClusterEvent, Evidence, Example, Geo, Origin, Repeat
 from streams.broker.topics import AGENTS
 from streams.view.live import LiveView
@@ -168,8 +169,8 @@ def clusters_of(
                 version=len(of),
                 posts=len(of) * 3,
                 weight=len(of) * 2.2,
-                first_at=now - 5400 + 60 * n,
-                last_at=now - 20 * n,
+                first_at=rfc3339(now - 5400 + 60 * n),
+                last_at=rfc3339(now - 20 * n),
                 label=" ".join(dict.fromkeys(of[0].post.text.lower().split()[1:5])),
                 encoder_version="static-1",
                 medoid=examples[0],
@@ -190,8 +191,8 @@ def clusters_of(
                 version=1,
                 posts=5,
                 weight=5,
-                first_at=now - 60,
-                last_at=now,
+                first_at=rfc3339(now - 60),
+                last_at=rfc3339(now),
                 label="<b>bold</b> \u202elabel",
                 encoder_version="static-1",
                 medoid=texts[0],

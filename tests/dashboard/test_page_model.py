@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.moments import rfc3339
 from models.records import Alert, ClusterEvent, Geo
 from streams.dashboard.page_model import Board, Category, Filter
 from tests.dashboard.seeding import HOSTILE, clusters_of, hostile, invent, several
@@ -149,8 +150,8 @@ def event(
         version=version,
         posts=posts,
         weight=posts,
-        first_at=NOW,
-        last_at=NOW,
+        first_at=rfc3339(NOW),
+        last_at=rfc3339(NOW),
         label="x",
         encoder_version="e",
         burst=burst,

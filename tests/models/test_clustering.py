@@ -89,7 +89,7 @@ def test_an_event_says_what_the_cluster_is_about():
     (event,) = clusterer.add(frame(0, posts, np.tile(np.eye(DIM)[0], (3, 1)), matches=[match]))
     assert event.event == "new" and event.posts == 3 and event.version == 1 and event.encoder_version == "v1"
     assert {"flood", "riverton"} <= set(event.label.split())
-    assert (event.first_at, event.last_at) == (10.0, 12.0)
+    assert (event.first_at, event.last_at) == ("1970-01-01T00:00:10.000Z", "1970-01-01T00:00:12.000Z")
     assert event.languages == {"en": 2, "de": 1} and event.sources == {"mastodon": 3}
     assert event.categories == {"need.rescue": 1}
     assert {event.medoid.text, *(e.text for e in event.examples)} == set(texts)

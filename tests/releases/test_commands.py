@@ -16,6 +16,7 @@ from models.encoders.registry import OWN, Registry, encoder_of
 from models.queries import Query
 from models.records import Deletion, Frame, Origin, Post
 from streams.broker.queries import publish_queries
+from streams.broker.reading import kafka_ms
 from streams.broker.topics import make_topics
 from streams.commands import encoder as encoder_commands
 from streams.commands.encoder import encoder
@@ -215,7 +216,7 @@ def test_diff_reads_the_last_hours_of_the_stream(settings, registry, broker):
     publish_queries(settings, {QUERY.id: QUERY})
     producer = KafkaProducer(bootstrap_servers=broker)
     topic = settings.topics.name("posts.clean")
-    old = int((time.time() - 7200) * 1000)
+    old = kafka_ms(time.time() - 7200)
     for partition, (number, at) in enumerate([(0, old), (2, None)]):
         frame = Frame(Origin(partition, 0), [msgspec.structs.replace(post(number, TEXTS[number]))])
         producer.send(topic, value=encode_frame(frame), partition=partition, timestamp_ms=at)

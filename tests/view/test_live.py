@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 
 from models.alerts import make_alert, place_in_cluster, withdraw
 from models.clusters.state import Changes
+from models.moments import epoch_s
 from models.queries import Query
 from models.records import ClusterEvent, Deletion, Match, MatchedFrame, Origin, Post, Repeat
 from streams.config import Settings
@@ -69,7 +70,7 @@ async def test_only_a_newer_revision_of_an_alert_replaces_it(view):
 async def test_a_withdrawn_alert_stays_withdrawn_when_its_post_is_redelivered(view):
     alert = alert_for()
     await view.put_alerts([alert])
-    gone = withdraw(alert, Deletion("p1", alert.revision / 1000 + 5))
+    gone = withdraw(alert, Deletion("p1", epoch_s(alert.seen_at) + 5))
     await view.put_alerts([gone])
     await view.put_alerts([alert])
     (kept,) = await view.alerts_of(["p1"])

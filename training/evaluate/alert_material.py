@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-from datetime import datetime
 from pathlib import Path
 
 from msgspec import Struct
 
+from models.moments import epoch_s
 from training.data import read_lines
 from training.posts import HERE, LabelledPost
 
@@ -66,7 +66,7 @@ def trecis_posts(root: Path) -> list[Timed]:
         Timed(
             row["text"],
             row["event"],
-            _epoch(row["created_at"]),
+            epoch_s(row["created_at"]),
             PRIORITY.get(row["labels"].get("priority", ""), 0.0),
             tuple(row["labels"].get("categories", ())),
         )
@@ -90,9 +90,5 @@ def donation_stream(root: Path) -> list[Timed]:
         judged = not row["related"] or row["type"] not in ("Not labeled", "Not applicable")
         if row["event"] in events and judged and not row.get("dup_of"):
             gain = float(row["type"] == "Donations and volunteering")
-            posts.append(Timed(row["text"], row["event"], _epoch(row["created_at"]), gain))
+            posts.append(Timed(row["text"], row["event"], epoch_s(row["created_at"]), gain))
     return sorted(posts, key=lambda post: post.at_s)
-
-
-def _epoch(rfc3339: str) -> float:
-    return datetime.fromisoformat(rfc3339.replace("Z", "+00:00")).timestamp()

@@ -363,7 +363,7 @@ export function cluster(event, wanted, labels, wasOpen) {
   label.setAttribute("aria-pressed", String(wanted.cluster === event.cluster_id));
   part(".burst").textContent = event.burst >= 0.5 ? `▲ ${event.burst.toFixed(1)}` : "";
   part(".size").textContent = plural(event.posts, "post", "posts");
-  part(".span").textContent = `${span(event.first_at * 1000, event.last_at * 1000)}${langs.length ? ` · ${langs.length > 3 ? plural(langs.length, "language", "languages") : langs.map(language).join(", ")}` : ""}`;
+  part(".span").textContent = `${span(Date.parse(event.first_at), Date.parse(event.last_at))}${langs.length ? ` · ${langs.length > 3 ? plural(langs.length, "language", "languages") : langs.map(language).join(", ")}` : ""}`;
   const queries = Object.entries(event.categories ?? {}).sort((a, b) => b[1] - a[1]);
   for (const [query, n] of queries.slice(0, 3)) {
     const [kind, category] = query.split("."), mark = el("span", `kind ${kind === "offer" ? "offer" : "need"}`);
