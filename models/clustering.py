@@ -32,7 +32,9 @@ from models.clusters.cluster import Cluster
 from models.clusters.config import ClusterConfig
 from models.clusters.events import EventMaker
 from models.clusters.live import Counters, Due, LiveClusters
-from models.clusters.state import Changes, Progress, Saver, everything, read
+from models.clusters.restoring import restore
+from models.clusters.saving import Saver, everything
+from models.clusters.state import Changes, Progress
 from models.cutting import end_of, still_due
 from models.errors import ConfigError, CrisisError, EncoderError, VersionMismatch
 from models.records import ClusterEvent, Deletion, MatchedFrame, Origin, Post
@@ -293,7 +295,7 @@ class Clusterer:
         Raises CrisisError as `restore`.
         """
         saver = Saver()
-        live, progress = read(parts, config, saver)
+        live, progress = restore(parts, config, saver)
         self = cls(config, live.lexicon.dim, progress.encoder_version)
         self.live_clusters, self.events = live, EventMaker(live, progress.encoder_version)
         self.applied, self.merge, self.quick, self._saver = progress.applied, progress.merge, progress.quick, saver

@@ -4,6 +4,6 @@ config: every setting and why                            kernel: the attach and 
 lexicon: words beside meaning in a post's row            cluster: one cluster's bookkeeping, decays, burst
 labels: words of any script, c-TF-IDF                    memory: where posts went, which ids are taken; bounded
 live: the live clusters and what can happen to one       events: which changes become events, and what they say
-state: what is saved, in parts                           trail: long maps saved in segments
-thresholds: start values without labels
+state: what is saved, in parts                           saving, restoring: the parts written and read
+trail: long maps saved in segments                       thresholds: start values without labels
 """

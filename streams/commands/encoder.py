@@ -14,17 +14,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from models.encoders.bundle import Manifest
 from models.encoders.registry import OWN, version_cache
 from models.errors import CrisisError
-from models.moments import told
 from models.queries import load_queries
 from streams.broker.queries import read_queries
+from streams.commands.encoder_tables import diff_tables, languages_table, role_of, trial_table, when
 from streams.config import Settings
 from streams.outputs.span import Span
-from streams.releases.bands import Arm, read_arm
 from streams.releases.compared_posts import posts_of_file, posts_of_stream
-from streams.releases.diff import Change, Diff, diff_versions
+from streams.releases.diff import diff_versions
 from streams.releases.release import Release, trial_of
 from streams.releases.topic import change_release, read_release
 from streams.releases.versions import load_version, make_ready, registry_of, resolve
@@ -44,10 +42,6 @@ def encoder() -> None:
     workers take a version over by themselves, without a restart. A version may be named by its first letters; `own`
     is the encoder of the settings (the bundled one, or encoder.ref).
     """
-
-
-def _when(at: float | None) -> str:
-    return f"{told(at)} UTC" if at else "–"
 
 
 @encoder.command("list")
@@ -79,9 +73,9 @@ def list_versions(settings: Settings, as_json: bool) -> None:
         m = entry.manifest if entry else None
         table.add_row(
             name,
-            _role(release, name),
+            role_of(release, name),
             str(serving.get(name) or ""),
-            _when(entry.published_at if entry else None)[:10],
+            when(entry.published_at if entry else None)[:10],
             *(
                 (f"{m.backend} {m.dim}", str(len(m.languages)), m.parent or "–")
                 if m
@@ -90,54 +84,12 @@ def list_versions(settings: Settings, as_json: bool) -> None:
         )
     out.print(table)
     if release.change:
-        out.print(f"revision {release.revision}, {_when(release.changed_at)}: {escape(release.change)}")
+        out.print(f"revision {release.revision}, {when(release.changed_at)}: {escape(release.change)}")
     for name, word in sorted(workers.items()):
         if word.message and word.lives(time.time()):
             out.print(f"[red]{escape(name)}: {escape(word.message)}")
     if release.staged is not None and counts:
-        out.print(_trial_table(counts))
-
-
-def _role(release: Release, name: str) -> str:
-    if name == release.current:
-        return "[green]current"
-    if release.staged and name == release.staged.version:
-        return "[yellow]canary" if release.staged.canary else "[yellow]shadow"
-    if release.refused and name == release.refused.version:
-        return "[red]refused"
-    return "previous" if name == release.previous else ""
-
-
-def _trial_table(counts: dict[str, int]) -> Table:
-    table = Table(
-        "trial", "posts", "errors", "ms a post", "alerts on", title="Figures of the trial", title_justify="left"
-    )
-    names = {
-        "current": "current version",
-        "staged": "canary",
-        "beside": "current, on the shadow's frames",
-        "shadow": "shadow",
-    }
-    for arm, label in names.items():
-        found = read_arm(counts, arm)
-        posts = sum(found.lang_posts.values())
-        alerts = sum(found.lang_alerts.values()) / posts if posts else 0.0
-        if posts:
-            table.add_row(label, f"{posts:,}", f"{found.errors:,}", _ms(found), f"{alerts:.1%}")
-    staged, beside = read_arm(counts, "shadow"), read_arm(counts, "beside")
-    for lang in sorted(staged.lang_posts, key=staged.lang_posts.__getitem__, reverse=True)[:8]:
-        table.add_row(
-            f"  shadow, {lang}",
-            f"{staged.lang_posts[lang]:,}",
-            "",
-            "",
-            f"{staged.alert_rate(lang):.1%} (current {beside.alert_rate(lang):.1%})",
-        )
-    return table
-
-
-def _ms(arm: Arm) -> str:
-    return f"{arm.ms_per_post:.2f}" if arm.encode_ms else "–"
+        out.print(trial_table(counts))
 
 
 async def _live(settings: Settings, release: Release) -> tuple[dict[str, int], dict[str, WorkerStatus]]:
@@ -187,17 +139,7 @@ def info(settings: Settings, version: str, as_json: bool) -> None:
             "[red]forced", escape(f"{manifest.evaluation['forced']!r} in spite of " + "; ".join(gates["regressions"]))
         )
     out.print(table)
-    out.print(_languages(manifest))
-
-
-def _languages(manifest: Manifest) -> Table:
-    table = Table("language", "sentence matching", "relatedness", "overlap baseline", "training pairs")
-    for lang, f in sorted(manifest.languages.items()):
-        figures = (f.matching, f.relatedness, f.relatedness_overlap)
-        table.add_row(
-            lang, *("–" if x is None else f"{x:.3f}" for x in figures), "–" if f.pairs is None else f"{f.pairs:,}"
-        )
-    return table
+    out.print(languages_table(manifest))
 
 
 @encoder.command()
@@ -235,52 +177,8 @@ def diff(settings: Settings, a: str, b: str, file: Path | None, last_s: float, m
     if as_json:
         click.echo(msgspec.json.encode(found))
         return
-    _show(found, most)
-
-
-def _show(found: Diff, most: int) -> None:
-    table = Table(
-        "language",
-        "posts",
-        "alerts A",
-        "alerts B",
-        "kept",
-        "gained",
-        "lost",
-        title=f"A = {found.a}   B = {found.b}",
-        title_justify="left",
-    )
-    order = sorted(found.by_language.items(), key=lambda item: -item[1].posts)
-    for lang, t in [*order, ("all", found.total)]:
-        if lang == "all" or t.alerts_a or t.alerts_b:
-            table.add_row(lang, *(f"{n:,}" for n in (t.posts, t.alerts_a, t.alerts_b, t.kept, t.gained, t.lost)))
-    out.print(table)
-    for title, changes in (("Gained: only B alerts", found.gained), ("Lost: only A alerts", found.lost)):
-        if changes:
-            out.print(_changes(title, changes, most))
-
-
-def _changes(title: str, changes: list[Change], most: int) -> Table:
-    shown = f"{title} ({len(changes):,}{f', the {most} biggest changes' if len(changes) > most else ''})"
-    table = Table(
-        "lang",
-        Column("text", ratio=1),
-        Column("query", no_wrap=True),
-        Column("A: score, needed", no_wrap=True),
-        Column("B", no_wrap=True),
-        title=shown,
-        title_justify="left",
-    )
-    for c in changes[:most]:
-        text = c.text if len(c.text) <= 100 else c.text[:99] + "…"
-        table.add_row(
-            c.lang,
-            escape(text),
-            c.query_id,
-            f"{c.score_a:.2f}, {c.threshold_a:.2f}",
-            f"{c.score_b:.2f}, {c.threshold_b:.2f}",
-        )
-    return table
+    for table in diff_tables(found, most):
+        out.print(table)
 
 
 @encoder.command()

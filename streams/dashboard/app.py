@@ -1,114 +1,32 @@
-"""The dashboard's web application: one page, a small JSON API, and server-sent events.
-
-| path | answers |
-|---|---|
-| / | the page; its query string is the filter |
-| /api/state | State: the numbers, the categories, growing clusters |
-| /api/alerts?kind&category&level&lang&source&cluster&q&n&before | AlertPage, newest first |
-| /api/clusters?n | [ClusterEvent], strongest burst first, then the biggest |
-| /api/search?text&k&lang&last_s | HitPage: posts by meaning |
-| /api/taught | Taught: what people said about alerts, how often they were right, which to ask about |
-| POST /api/labels | takes Said, answers with the Label; only from our own page or a program (headers.own_page) |
-| POST /api/labels/undo | takes TakenBack |
-| /events?(filter)&since | server-sent events, see feed.py |
-| /healthz | the same sentence; 200 while this process follows Redis and Redis answers: else start it again |
-| /readyz | the health of the whole in a sentence, 503 while nothing new can come |
-"""
+"""The dashboard's web application: one page, a small JSON API, and server-sent events (routes.py)."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import logging
-import time
-from collections.abc import AsyncIterator, Sequence
-from importlib.resources import files
-from typing import TypeVar
+from collections.abc import AsyncIterator
 
-import anyio
-import msgspec
-from jinja2 import Environment, PackageLoader, select_autoescape
-from markupsafe import Markup
-from msgspec import Struct
-from redis.exceptions import RedisError
-from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.responses import PlainTextResponse
 
-from models.errors import CrisisError, LabelError, ServiceError
-from models.feedback.records import label_alert
-from models.moments import rfc3339
-from models.queries import load_queries
-from models.records import ClusterEvent
+from models.errors import CrisisError, LabelError
 from streams.config import Settings, secret
-from streams.dashboard.feed import Event, Feed
-from streams.dashboard.headers import SafeHeaders, TokenGate, log_in, log_out, own_page
-from streams.dashboard.lessons import Lessons, Said, TakenBack
-from streams.dashboard.page_model import AlertPage, Category, Filter
-from streams.dashboard.stats import Stats, encode
-from streams.outputs.printable import web_link
-from streams.search.client import Hit, HitPage
+from streams.dashboard.headers import SafeHeaders, TokenGate
+from streams.dashboard.routes import Routes
 from streams.search.follower import Searcher
 from streams.view.live import LiveView
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
-
-SHOWN_ALERTS, SHOWN_CLUSTERS = 100, 30
-MOST_ALERTS, MOST_CLUSTERS, MOST_HITS = 500, 500, 100
-LONGEST_LABEL = 8192  # bytes of what a page sends
-LONGEST_QUERY = 2000  # characters of a search text
-SEARCHES = 4  # at a time: they share one thread, and a queue without end would make everybody wait
-
-# Most urgent first; a category not named here comes after these.
-ORDER = (
-    "search_rescue", "medical_help", "evacuation_transport", "missing_people", "water", "food", "shelter", "medicine",
-    "baby_hygiene", "clothing_blankets", "electricity_fuel", "communications", "safety_looting", "heavy_equipment",
-    "volunteers_labour", "psychosocial", "money", "animals",
-)  # fmt: skip
-
-_templates = Environment(loader=PackageLoader("streams.dashboard"), autoescape=select_autoescape(default=True))
-
-
-class State(Struct, frozen=True):
-    """Answer of /api/state."""
-
-    stats: Stats
-    categories: list[Category]
-    clusters: list[ClusterEvent]
-    history: list[float]  # posts/s, one per second, oldest first
-    event_id: str
-
-
-class PageData(Struct, frozen=True):
-    """What the page carries, so that its first paint needs no other request."""
-
-    state: State
-    alerts: AlertPage
-    wanted: Filter
-
-
-@functools.cache  # they never change: 0.1 s of reading YAML, once
-def bundled_categories() -> tuple[Category, ...]:
-    """The categories of the bundled queries, most urgent first. Blocking: reads files."""
-    found = {q.category: Category(q.category, q.label, q.iasc) for q in load_queries()}
-    return tuple(
-        sorted(found.values(), key=lambda c: (ORDER.index(c.category) if c.category in ORDER else 99, c.label))
-    )
 
 
 def create_dashboard(settings: Settings, view: LiveView, searcher: Searcher | None) -> Starlette:
     """The application. Its lifespan runs the feed and the searcher; `app.state.feed` is the Feed."""
     token = secret(settings.dashboard.token_file, least_chars=16)
-    routes = _Routes(settings, view, searcher, token)
+    routes = Routes(settings, view, searcher, token)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -150,222 +68,3 @@ def create_dashboard(settings: Settings, view: LiveView, searcher: Searcher | No
 def _say_why(task: asyncio.Task) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         log.critical("the dashboard no longer follows Redis", exc_info=error)
-
-
-class _Routes:
-    """The handlers and what they share."""
-
-    def __init__(self, settings: Settings, view: LiveView, searcher: Searcher | None, token: str | None) -> None:
-        self.view, self.searcher, self.token = view, searcher, token
-        self.lessons = Lessons(settings)
-        status = (lambda: searcher.status) if searcher is not None else None
-        self.feed = Feed(settings, view, status, lambda: self.lessons.revision)
-        self.categories: Sequence[Category] = ()
-        self._read = asyncio.Event()
-        self.task: asyncio.Task | None = None
-        self._searching = 0
-
-    def table(self) -> list[Route | Mount]:
-        static = StaticFiles(directory=str(files("streams.dashboard") / "static"))
-        return [
-            Route("/", self.page),
-            Route("/api/state", self.state),
-            Route("/api/alerts", self.alerts),
-            Route("/api/clusters", self.clusters),
-            Route("/api/search", self.search),
-            Route("/api/taught", self.taught),
-            Route("/api/labels", self.label, methods=["POST"]),
-            Route("/api/labels/undo", self.take_back, methods=["POST"]),
-            Route("/events", self.events),
-            Route("/healthz", self.healthz),
-            Route("/readyz", self.readyz),
-            Route("/login", self.login, methods=["GET", "POST"]),
-            Route("/logout", lambda _: log_out(), methods=["POST"]),
-            Mount("/static", static),
-        ]
-
-    def _state(self) -> State:
-        board = self.feed.board
-        return State(
-            msgspec.structs.replace(self.feed.stats, open=board.open_counts()),
-            board.categories(self.categories),
-            board.growing(SHOWN_CLUSTERS),
-            list(self.feed.history),
-            self.feed.settle(),
-        )
-
-    def _alerts(self, wanted: Filter, most: int, before: int | None = None) -> AlertPage:
-        return AlertPage(*self.feed.board.find(wanted, most, before), self.feed.settle())
-
-    async def read_categories(self) -> None:
-        """Read the bundled categories beside everything else: the server answers meanwhile."""
-        self.categories = await asyncio.to_thread(bundled_categories)
-        self._read.set()
-
-    async def _loaded(self) -> None:
-        """A page asked for right after the start waits a moment for the first read, rather than show nothing."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(5.0):
-                await self._read.wait()
-                await self.feed.loaded.wait()
-
-    async def page(self, request: Request) -> Response:
-        await self._loaded()
-        wanted = Filter.of(request.query_params)
-        data = encode(PageData(self._state(), self._alerts(wanted, SHOWN_ALERTS), wanted)).decode()
-        for sign in "<>&\u2028\u2029":  # inside <script> no entity is decoded: write them as JSON escapes
-            data = data.replace(sign, f"\\u{ord(sign):04x}")
-        return HTMLResponse(
-            _templates.get_template("page.html").render(data=Markup(data), token=self.token is not None)
-        )
-
-    async def state(self, _: Request) -> Response:
-        await self._loaded()
-        return _json(self._state())
-
-    async def alerts(self, request: Request) -> Response:
-        await self._loaded()
-        most = _number(request, "n", SHOWN_ALERTS, MOST_ALERTS)
-        before = _number(request, "before", 0, 2**53)
-        return _json(self._alerts(Filter.of(request.query_params), most, before or None))
-
-    async def clusters(self, request: Request) -> Response:
-        await self._loaded()
-        return _json(self.feed.board.growing(_number(request, "n", SHOWN_CLUSTERS, MOST_CLUSTERS)))
-
-    async def search(self, request: Request) -> Response:
-        if self.searcher is None:
-            raise ServiceError("this dashboard runs without search")
-        text = request.query_params.get("text", "").strip()
-        if not text or len(text) > LONGEST_QUERY:
-            return PlainTextResponse(f"text: say what to search for, in at most {LONGEST_QUERY} characters\n", 400)
-        lang, last_s = request.query_params.get("lang") or None, _number(request, "last_s", 0, 10**9) or None
-        if self._searching >= SEARCHES:
-            busy = "too many searches are waiting: try again in a moment\n"
-            return PlainTextResponse(busy, 429, {"Retry-After": "2"})
-        self._searching += 1
-        try:
-            found = await self.searcher.search(text, _number(request, "k", 20, MOST_HITS), lang, last_s)
-        finally:
-            self._searching -= 1
-        hits = [
-            Hit(
-                f.post.id,
-                f.post.text,
-                f.post.lang,
-                f.post.source,
-                rfc3339(f.post.created_at),
-                round(f.score, 4),
-                web_link(f.post.url),
-            )
-            for f in found
-        ]
-        status = self.searcher.status
-        return _json(HitPage(hits, status.posts, status.state == "ready"))
-
-    async def taught(self, _: Request) -> Response:
-        await self._loaded()
-        return _json(await self.lessons.taught(self.feed.board.open_alerts()))
-
-    async def label(self, request: Request) -> Response:
-        said = await _sent(request, Said)
-        alert = self.feed.board.alert(said.alert_id)
-        if alert is None:
-            raise LabelError("this alert is not on the board any more")
-        label = label_alert(alert, said.verdict, said.by, time.time(), said.query_id, said.instead)
-        await self.lessons.write([label])
-        return _json(label)
-
-    async def take_back(self, request: Request) -> Response:
-        key = (await _sent(request, TakenBack)).key
-        if key not in self.lessons.labels:
-            raise LabelError("nothing was said about that, or it is taken back already")
-        await self.lessons.write([], [key])
-        return Response(status_code=204)
-
-    async def events(self, request: Request) -> Response:
-        last_id = request.headers.get("last-event-id") or request.query_params.get("since")
-
-        closing = anyio.Event()  # set when the server stops: the stream then ends instead of being cut
-
-        async def stream() -> AsyncIterator[ServerSentEvent]:
-            stop = asyncio.create_task(closing.wait())
-            try:
-                async with contextlib.aclosing(self.feed.events(Filter.of(request.query_params), last_id)) as events:
-                    while (event := await _next(events, stop)) is not None:
-                        yield ServerSentEvent(event.data.decode(), event=event.name, id=event.id)
-            finally:
-                stop.cancel()
-
-        return EventSourceResponse(
-            stream(),
-            ping=15,
-            send_timeout=30,
-            headers={"X-Accel-Buffering": "no"},
-            shutdown_event=closing,
-            shutdown_grace_period=1.0,
-        )
-
-    async def healthz(self, _: Request) -> Response:
-        if self.task is not None and self.task.done():
-            return PlainTextResponse("the dashboard no longer follows Redis: see its log, start it again\n", 503)
-        try:
-            await asyncio.wait_for(self.view.redis.ping(), 2.0)
-        except (RedisError, OSError, TimeoutError) as error:
-            return PlainTextResponse(f"no answer from Redis: {error}\n", 503)
-        return PlainTextResponse(f"{self.feed.health.sentence}\n")
-
-    async def readyz(self, _: Request) -> Response:
-        """The sentence the page shows; 503 where nothing new can come."""
-        health = self.feed.health
-        return PlainTextResponse(f"{health.sentence}\n", 503 if health.level == "down" else 200)
-
-    async def login(self, request: Request) -> Response:
-        if self.token is None:
-            return RedirectResponse("/", 303)
-        wrong = False
-        if request.method == "POST":
-            if (answer := await log_in(request, self.token)) is not None:
-                return answer
-            wrong = True
-            await asyncio.sleep(0.5)  # guessing is slow
-        back = request.query_params.get("next", "/")
-        return HTMLResponse(_templates.get_template("login.html").render(back=back, wrong=wrong), 403 if wrong else 200)
-
-
-async def _next(events: AsyncIterator[Event], stop: asyncio.Task) -> Event | None:
-    """The next event, or None once `stop` is done."""
-    coming = asyncio.ensure_future(anext(events))
-    try:
-        await asyncio.wait({coming, stop}, return_when=asyncio.FIRST_COMPLETED)
-        return None if stop.done() else await coming
-    finally:
-        coming.cancel()
-        await asyncio.wait({coming})
-
-
-async def _sent(request: Request, kind: type[T]) -> T:
-    """What our own page, or a program, sent. Raises LabelError, or HTTPException 403 for anybody else's page."""
-    if not own_page(request):
-        raise HTTPException(403, "send JSON (Content-Type: application/json) from the dashboard's own page\n")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LONGEST_LABEL:
-            raise LabelError(f"at most {LONGEST_LABEL} bytes")
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except msgspec.MsgspecError as error:
-        raise LabelError(str(error)) from error
-
-
-def _json(record: object) -> Response:
-    return Response(encode(record), media_type="application/json")
-
-
-def _number(request: Request, name: str, default: int, most: int) -> int:
-    """A whole number from the query, kept within 0..most; nonsense reads as the default."""
-    try:
-        return max(0, min(most, int(float(request.query_params.get(name, default)))))
-    except (ValueError, OverflowError):
-        return default

@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from streams.cli import crisis
-from streams.commands.bench import SCENARIOS, Metric, Run, _invented_texts, grown
+from streams.commands.bench import Metric, Run, grown
+from streams.commands.bench_scenarios import SCENARIOS, invented_texts
 from streams.worker.threads import VARIABLES
 
 
@@ -35,7 +36,7 @@ def test_microseconds_are_compared_at_the_pace_of_the_machine_and_ratios_as_they
 
 
 def test_invented_posts_are_the_same_every_time():
-    first, second = (list(itertools.islice(_invented_texts(), 300)) for _ in range(2))
+    first, second = (list(itertools.islice(invented_texts(), 300)) for _ in range(2))
     assert first == second and len(set(first)) > 290
 
 

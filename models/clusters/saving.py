@@ -1,0 +1,116 @@
+"""Writing the clusterer's state in parts (state.py): what changed since the last save, or all of it."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from models.clusters.cluster import Member
+from models.clusters.kernel import GRID
+from models.clusters.live import LiveClusters
+from models.clusters.state import FORMAT, Changes, Head, Progress, Saved, ledgers
+from models.clusters.trail import Span, cut
+
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class Saver:
+    """Writes live clusters in parts; the second time and later, those that changed. One caller at a time."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, tuple[Member, ...]] = {}  # cluster id → examples as they were saved
+        self._on = False
+
+    def stop(self, live: LiveClusters) -> None:
+        """What was written got lost, or all of it changed: the next save is of everything."""
+        self._shown, self._on = {}, False
+        for trail in (live.vocabulary.trail, *(ledger.trail for ledger in ledgers(live))):
+            trail.stop()
+
+    def save(self, live: LiveClusters, progress: Progress) -> Changes:
+        """What changed since the last call, or everything at the first."""
+        whole = not self._on
+        slots = sorted(live.slots[i] for i in live.unsaved) if self._on else list(live.slots.values())
+        put, gone, spans = _clusters(live, slots), [], {}
+        for slot in slots:
+            cluster = live.cluster(slot)
+            examples = tuple(cluster.examples)
+            if self._shown.get(cluster.id) != examples:
+                self._shown[cluster.id] = examples
+                put[f"examples/{cluster.id}"] = _pack(examples)
+        for name in [name for name in self._shown if name not in live.slots]:
+            del self._shown[name]
+            gone += [f"cluster/{name}", f"examples/{name}"]
+        trails = [(live.vocabulary.trail, live.vocabulary.counts), *((m.trail, m) for m in ledgers(live))]
+        for trail, entries in trails:
+            written, dead = trail.save(entries)
+            put |= written
+            gone += dead
+            spans[trail.name] = trail.span(len(entries))
+        put |= _small(live, progress, spans)
+        live.unsaved.clear()
+        self._on = True
+        return Changes(put, [] if whole else gone, whole)
+
+    def resume(self, live: LiveClusters) -> None:
+        """These live clusters were just restored from parts that are still kept."""
+        self._shown, self._on = {c.id: tuple(c.examples) for c in live.living()}, True
+
+
+def everything(live: LiveClusters, progress: Progress) -> dict[str, bytes]:
+    """All parts, the same for the same state, however it came about; nothing is noted."""
+    put, spans = _clusters(live, list(live.slots.values())), {}
+    put |= {f"examples/{c.id}": _pack(c.examples) for c in live.living()}
+    for gone in live.memory.redirects:
+        live.memory.find(gone)  # the shortest way, as it may be or not be by now
+    trails = [(live.vocabulary.trail, live.vocabulary.counts), *((m.trail, m) for m in ledgers(live))]
+    for trail, entries in trails:
+        segments = list(cut(entries, trail.full))
+        put |= {f"{trail.name}/{n}": _pack(segment) for n, segment in enumerate(segments)}
+        spans[trail.name] = Span(0, len(segments), len(entries))
+    return put | _small(live, progress, spans)
+
+
+def _clusters(live: LiveClusters, slots: list[int]) -> dict[str, bytes]:
+    """The part of each of these clusters."""
+    steps = np.rint(live.kernel.sums[slots] * GRID)
+    wide = np.abs(steps).max(axis=1) >= 2**31
+    narrow, counts, made = steps.astype("<i4"), live.kernel.counts, {}
+    for slot, row, long, exact in zip(slots, narrow, wide, steps, strict=True):
+        cluster = live.cluster(slot)
+        data = exact.astype("<i8") if long else row
+        without = msgspec.structs.replace(cluster, examples=[])
+        made[f"cluster/{cluster.id}"] = _pack(Saved(int(counts[slot]), data.tobytes(), without))
+    return made
+
+
+def _small(live: LiveClusters, progress: Progress, spans: dict[str, Span]) -> dict[str, bytes]:
+    """The parts that are written with every save."""
+    ids = [c.id for c in live.living()]
+    place = {live.slots[name]: n for n, name in enumerate(ids)}
+    words = live.vocabulary
+    head = Head(
+        format=FORMAT,
+        encoder_version=progress.encoder_version,
+        dim=live.lexicon.dim,
+        lexical=live.config.lexical,
+        t_attach=live.config.t_attach,
+        t_merge=live.config.t_merge,
+        clock=live.clock,
+        started=live.started,
+        merge=progress.merge,
+        quick=progress.quick,
+        counters=live.counters,
+        applied=sorted(progress.applied.values()),
+        stream=live.stream,
+        clusters=ids,
+        dirty=sorted(place[slot] for slot in live.kernel.dirty),
+        fresh=sorted(place[slot] for slot in live.kernel.fresh),
+        strange=sorted(place[slot] for slot in live.kernel.strange - live.kernel.dirty),
+        changed=sorted(place[slot] for slot in live.changed),
+        lexicon_seen=live.lexicon.seen,
+        terms_since=words.since_s,
+        terms_total=words.total,
+        spans=spans,
+    )
+    return {"head": _pack(head), "lexicon": np.frombuffer(live.lexicon.table, np.uint32).astype("<u4").tobytes()}
