@@ -55,7 +55,7 @@ class LanguageFigures(Struct, frozen=True, omit_defaults=True):
 class Manifest(Struct, frozen=True):
     """The bundle's own description. See the module for what `id` covers."""
 
-    backend: str  # "static" | "onnx"
+    backend: str  # a name of BACK_ENDS in load.py
     dim: int
     max_length: int  # pieces read of a post; the rest is not seen
     cleaning: Cleaning

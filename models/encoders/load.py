@@ -8,18 +8,20 @@ encoder = load_encoder("crisistransformers/CT-XLMR-SE") # any sentence-transform
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import msgspec
 
 from models.encoders.bundle import MANIFEST, Bundle, read_bundle
 from models.encoders.protocol import Encoder
-from models.encoders.static import StaticEncoder
 from models.errors import BundleError, EncoderError
 
 _DATA = Path(__file__).parents[1] / "data"
 BUNDLED = {"reader": _DATA / "encoder", "flood": _DATA / "flood"}  # shipped with the package; the first is the default
 FLOOD = BUNDLED["flood"]
+# `backend` of a manifest → what makes an encoder of its bundle. Imported on use: none loads another's libraries.
+BACK_ENDS = {"static": "models.encoders.static:StaticEncoder", "onnx": "models.encoders.onnx:OnnxEncoder"}
 
 
 def folder_of(ref: str | Path | None) -> Path:
@@ -36,11 +38,7 @@ def load_encoder(ref: str | Path | Bundle | None = None) -> Encoder:
     path = ref.path if isinstance(ref, Bundle) else folder_of(ref)
     if isinstance(ref, Bundle) or ref is None or str(ref) in BUNDLED or (path / MANIFEST).exists():
         bundle = ref if isinstance(ref, Bundle) else read_bundle(path)
-        if bundle.manifest.backend == "static":
-            return StaticEncoder(bundle) if bundle.manifest.whitening is None else _whitened(bundle)
-        if bundle.manifest.backend == "onnx":
-            return _onnx(bundle)
-        raise EncoderError(f"{path} needs the back-end {bundle.manifest.backend!r}, which this version does not have")
+        return _made(bundle) if bundle.manifest.whitening is None else _whitened(bundle)
     by_letters = (path / "character_encoder.json").exists()
     if path.is_dir() and not (by_letters or any((path / name).exists() for name in ("config.json", "modules.json"))):
         raise EncoderError(f"{path} holds neither {MANIFEST} (a bundle) nor config.json (a transformers model)")
@@ -52,16 +50,20 @@ def load_encoder(ref: str | Path | Bundle | None = None) -> Encoder:
     return CharacterAwareEncoder(path) if by_letters else TransformerEncoder(ref)
 
 
-def _onnx(bundle: Bundle) -> Encoder:
-    if bundle.manifest.whitening is not None:
-        raise EncoderError(f"{bundle.path} whitens an ONNX encoder, which this version does not: export it without")
-    from models.encoders.onnx import OnnxEncoder
-
-    return OnnxEncoder(bundle)
+def _made(bundle: Bundle) -> Encoder:
+    name = bundle.manifest.backend
+    if name not in BACK_ENDS:
+        raise EncoderError(f"{bundle.path} needs the back-end {name!r}, which this version does not have")
+    module, made = BACK_ENDS[name].split(":")
+    try:
+        encoder: Encoder = getattr(importlib.import_module(module), made)(bundle)
+    except ImportError as error:
+        raise EncoderError(f"{bundle.path} needs the back-end {name!r}, which is not installed: {error}") from error
+    return encoder
 
 
 def _whitened(bundle: Bundle) -> Encoder:
-    """A static encoder with the whitening its manifest names: `dim` is what comes out."""
+    """An encoder with the whitening its manifest names: `dim` is what comes out."""
     from models.encoders.whitening import WhitenedEncoder, Whitening
 
     manifest = bundle.manifest
@@ -71,4 +73,4 @@ def _whitened(bundle: Bundle) -> Encoder:
     if whitening.axes.shape[1] != manifest.dim:
         raise BundleError(f"{bundle.path} has dim {manifest.dim}, its whitening gives {whitening.axes.shape[1]}")
     inner = msgspec.structs.replace(manifest, dim=len(whitening.mean))
-    return WhitenedEncoder(StaticEncoder(msgspec.structs.replace(bundle, manifest=inner)), whitening, bundle.id)
+    return WhitenedEncoder(_made(msgspec.structs.replace(bundle, manifest=inner)), whitening, bundle.id)

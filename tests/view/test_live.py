@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 from models.alerts import make_alert, place_in_cluster, withdraw
 from models.clusters.state import Changes
-from models.moments import epoch_s
+from models.moments import epoch_s, rfc3339
 from models.queries import Query
 from models.records import ClusterEvent, Deletion, Match, MatchedFrame, Origin, Post, Repeat
 from streams.config import Settings
@@ -172,7 +172,8 @@ async def test_live_readers_hear_of_new_alerts_and_only_of_new_ones(view):
 
 
 def event(version, **changes):
-    made = ClusterEvent("grow", "c1", version, 5 + version, 4.0, 10.0, 20.0 + version, "school · roof", "v1")
+    first, last = rfc3339(10.0), rfc3339(20.0 + version)
+    made = ClusterEvent("grow", "c1", version, 5 + version, 4.0, first, last, "school · roof", "v1")
     return msgspec.structs.replace(made, **changes)
 
 
