@@ -14,6 +14,8 @@ from models.moments import rfc3339
 from models.queries import Query
 from models.records import Alert, AlertPost, Deletion, Evidence, Match, Post, Reading
 
+__all__ = ["make_alerts", "place_in_cluster", "withdraw"]
+
 
 def alert_id(post_id: str, query_id: str, query_version: str) -> str:
     """32 hex digits of a hash over (post, query, query version): telling the same thing twice has the same id."""

@@ -18,6 +18,8 @@ from msgspec import Struct
 
 from models.clusters.cluster import Cluster
 
+__all__ = ["MergeProposal", "propose_merges"]
+
 
 @dataclass(frozen=True)
 class AuditConfig:

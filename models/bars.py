@@ -25,6 +25,8 @@ import numpy as np
 from models.matching import MatchConfig, Matcher
 from models.records import Match, Post
 
+__all__ = ["Bars"]
+
 HOUR_S = 3600.0
 LEAST_S, MOST_S = 600.0, 86_400.0  # what a budget is judged over: a small one over longer, until it is one alert
 KEPT = 4096  # readings remembered of one query; beyond, the least likely go

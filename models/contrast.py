@@ -10,6 +10,8 @@ import numpy as np
 from models.queries import Query, load_queries
 from models.query_ridge import AGAINST, OPPOSITE, Moments, accents, moments, solve, without
 
+__all__ = ["Contrast", "bundled_queries"]
+
 
 @lru_cache(maxsize=1)
 def bundled_queries() -> tuple[Query, ...]:

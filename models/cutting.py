@@ -13,6 +13,8 @@ import msgspec
 
 from models.records import EmbeddedFrame, Frame, MatchedFrame, Origin
 
+__all__ = ["count_items", "cut"]
+
 F = TypeVar("F", bound=Frame)
 
 

@@ -14,6 +14,19 @@
 World errors (a bad record, an unreachable broker) are these; anything else that escapes is a bug.
 """
 
+__all__ = [
+    "BundleError",
+    "ConfigError",
+    "CrisisError",
+    "EncoderError",
+    "LabelError",
+    "QueryError",
+    "Rejected",
+    "SampleTooSmall",
+    "ServiceError",
+    "VersionMismatch",
+]
+
 
 class CrisisError(Exception):
     """Base of all errors raised on purpose; its message says what, where and how to fix it."""

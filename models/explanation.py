@@ -20,6 +20,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+__all__ = ["in_words"]
+
 TERMS = ("bias", "query", "head", "gate", "taught", "measured")
 SURE = 1e-3  # probabilities are told to three digits: none is held nearer to certain than this in log-odds
 

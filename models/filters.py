@@ -21,6 +21,8 @@ from msgspec import Struct
 from models.errors import QueryError
 from models.records import Geo, Post
 
+__all__ = ["Where"]
+
 MOST_WORDS = 200  # of one list: a filter is looked through for every post that fits the query
 # Scripts written without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]")

@@ -24,6 +24,8 @@ from models.privacy import mask
 from models.records import Deletion, Geo, Post
 from models.text import repair
 
+__all__ = ["decode_unique", "parse_post", "split_lines", "words_of"]
+
 REASONS = (
     "too_large",  # the line is over MAX_LINE_BYTES, or the ingester cut it because the broker would refuse it
     "bad_utf8",

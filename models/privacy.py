@@ -12,6 +12,8 @@ from functools import lru_cache
 
 import phonenumbers
 
+__all__ = ["mask"]
+
 EMAIL, PHONE = "[email]", "[phone]"
 
 # A number without a country code is tried in these, disaster-prone or populous, regions.

@@ -20,6 +20,8 @@ from models.filters import Where, check_where
 from models.moments import epoch_s, has_zone
 from models.records import Kind
 
+__all__ = ["Query", "background_texts", "check_query", "load_queries", "read_pack"]
+
 IASC_CLUSTERS = (
     "CCCM", "Early Recovery", "Education", "Emergency Telecommunications", "Food Security", "Health", "Logistics",
     "Nutrition", "Protection", "Shelter", "WASH",

@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+__all__ = ["Moments", "moments", "solve"]
+
 # Chosen on labelled posts with two encoders (figures in matching.py); all are flat within a factor of two.
 RIDGE = 0.1
 AGAINST = 4.0  # weight of the fixed material together, the query's own sentences weighing 1

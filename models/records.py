@@ -11,6 +11,24 @@ from typing import Literal
 
 from msgspec import Struct
 
+__all__ = [
+    "Alert",
+    "ClusterEvent",
+    "Deletion",
+    "EmbeddedFrame",
+    "EventKind",
+    "Example",
+    "Frame",
+    "Level",
+    "Match",
+    "MatchedFrame",
+    "Origin",
+    "Post",
+    "Reject",
+    "Repeat",
+    "account_of",
+]
+
 Kind = Literal["need", "offer"]
 Level = Literal["alert", "suggestion"]
 EventKind = Literal["new", "grow", "merge", "expire", "relabel"]  # of a cluster

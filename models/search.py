@@ -26,6 +26,8 @@ from msgspec import Struct
 from models.errors import VersionMismatch
 from models.records import Kind, MatchedFrame, Post, account_of
 
+__all__ = ["Found", "SearchIndex"]
+
 KIND_BITS = {"need": 1, "offer": 2}
 SEGMENTS_AT_LEAST = 16  # a segment is closed early at this share of max_posts, so that dropping one is a small step
 _encode = msgspec.msgpack.Encoder().encode

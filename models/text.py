@@ -29,7 +29,7 @@ from msgspec import Struct
 from models.privacy import mask
 from models.zawgyi import repair_burmese
 
-__all__ = ["Cleaning", "clean", "mask", "repair"]
+__all__ = ["READ_CHARS", "Cleaning", "clean", "mask", "repair"]
 
 
 class Cleaning(Struct, frozen=True):

@@ -9,6 +9,8 @@ import numpy as np
 from models.matching import Matcher
 from models.records import Match, Post
 
+__all__ = ["why_not"]
+
 
 def why_not(matcher: Matcher, post: Post, vector: np.ndarray, known: Sequence[Match] = ()) -> str:
     """One sentence. vector: (d,), of the matcher's encoder. known: the matches the pipeline gave the post, where it

@@ -33,6 +33,8 @@ from models.encoders.cluster_thresholds import TunedClusters
 from models.errors import ConfigError
 from models.matching import MatchConfig
 
+__all__ = ["Broker", "Redis", "Settings", "TOPICS", "WriterConfig", "load_settings", "redacted", "secret"]
+
 TOPICS = (
     "posts.raw",
     "posts.clean",

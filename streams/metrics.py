@@ -11,6 +11,40 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+__all__ = [
+    "REGISTRY",
+    "alert_seconds",
+    "alerts",
+    "biggest_cluster_share",
+    "canary_rollbacks",
+    "cluster_events",
+    "clusters",
+    "encode_posts",
+    "encode_seconds",
+    "frames",
+    "labels",
+    "lag",
+    "loop_lag_seconds",
+    "matches_left_out",
+    "posts",
+    "queries",
+    "query_matches",
+    "ready",
+    "rejects",
+    "restated",
+    "shadow_dropped",
+    "show_bars",
+    "show_versions",
+    "stage_seconds",
+    "takeover_failures",
+    "takeover_seconds",
+    "takeover_trouble",
+    "trial_alerts",
+    "trial_encode_seconds",
+    "trial_errors",
+    "trial_posts",
+]
+
 REGISTRY = CollectorRegistry()
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)

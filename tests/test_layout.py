@@ -1,6 +1,7 @@
 """The direction of imports, and what may not be in the tree."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -157,6 +158,50 @@ def modules_imported(path: Path) -> set[str]:
 
 def dotted(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+OPEN = {"models.reading", "training.head"}  # without `__all__` yet
+
+
+def public(path: Path) -> set[str] | None:
+    """What a module's `__all__` names; None without one."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return set(ast.literal_eval(node.value))
+    return None
+
+
+def names_imported(path: Path, houses: dict[str, Path]) -> set[tuple[str, str]]:
+    """(module, name) of everything a file takes from another module of the house, `module.name` and lazy rows too."""
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    found = {tuple(place) for place in re.findall(r'"((?:models|streams|training)[\w.]*):(\w+)"', source)}
+    whole: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                if (full := f"{node.module}.{alias.name}") in houses:
+                    whole[alias.asname or alias.name] = full
+                else:
+                    found.add((node.module, alias.name))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in whole:
+            found.add((whole[node.value.id], node.attr))
+    return {place for place in found if place[0] in houses and houses[place[0]] != path}
+
+
+def test_other_rooms_import_what_a_module_names_in_all_and_nobody_what_begins_with_an_underscore():
+    houses = {dotted(path): path for package in ("models", "streams", "training") for path in modules(package)}
+    taken = {(path, *place) for path in houses.values() for place in names_imported(path, houses)}
+    private = {(str(p.relative_to(ROOT)), m, n) for p, m, n in taken if n.startswith("_") and not n.endswith("__")}
+    assert not private
+    unnamed = {
+        f"{name} is not in __all__ of {module}, and {path.relative_to(ROOT)} imports it"
+        for path, module, name in taken
+        if path.parent != houses[module].parent and module not in OPEN and not name.endswith("__")
+        if name not in (public(houses[module]) or ())
+    }
+    assert not unnamed
 
 
 def test_faust_is_only_in_the_worker():

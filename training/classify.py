@@ -36,6 +36,8 @@ from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_k
 from training.metrics import mean_interval
 from training.tables import bundled_posts, hash_rows, read_table
 
+__all__ = ["Config", "probe"]
+
 SPLITS = {"train": "train", "dev": "dev", "validation": "dev", "test": "test"}
 
 

@@ -19,6 +19,8 @@ from msgspec import Struct
 
 from models.errors import CrisisError
 
+__all__ = ["DataError", "data_dir", "in_train_half", "read_aligned", "read_lines", "read_messages", "read_rows"]
+
 
 class DataError(CrisisError):
     """A data file is missing, damaged or misaligned; the message has the file, the counts and the line."""

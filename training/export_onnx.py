@@ -27,6 +27,8 @@ from training.onnx_graph import encoder_graph, observed_ranges
 from training.tables import read_texts
 from training.teacher import teacher_path
 
+__all__ = ["Config", "main"]
+
 LEAST_COSINE = {"fp32": 0.9999, "int8": 0.95}  # to torch's vectors, of every text; int8 is .97 to .99 when it is well
 LARGEST = 2**31 - 1  # bytes of a protobuf
 

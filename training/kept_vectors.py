@@ -14,6 +14,8 @@ from models.encoders.protocol import Encoder
 from models.text import Cleaning
 from training.jobs import write_atomically
 
+__all__ = ["KeptVectors"]
+
 BATCH = 2048  # texts of one file: what a killed run loses at most
 
 

@@ -22,6 +22,8 @@ from msgspec import Struct
 
 from training.data import in_train_half, read_aligned, read_lines, read_messages, read_rows
 
+__all__ = ["Labelled", "Messages", "Ordinary", "disaster_messages", "ordinary", "test_sets"]
+
 # label of disaster-messages-multilingual → category of the need; the other labels name no single need
 DISASTER_LABELS = {
     "water": "water", "food": "food", "shelter": "shelter", "clothing": "clothing_blankets",

@@ -23,6 +23,8 @@ from safetensors.torch import load_file, save_file
 from models.encoders.load import FLOOD
 from models.errors import ConfigError
 
+__all__ = ["run_key"]
+
 CHECKPOINT = "checkpoint.safetensors"
 BEST = "best.safetensors"
 

@@ -13,6 +13,8 @@ from msgspec import Struct
 from models.queries import background_texts, load_queries
 from training.data import DataError
 
+__all__ = ["bundled_posts", "hash_rows", "read_table"]
+
 
 class BundledPost(Struct, frozen=True):
     """A sentence of the bundled query packs or of the background: invented, so that smoke presets need no data."""

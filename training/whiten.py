@@ -29,6 +29,8 @@ from training.metrics import anisotropy, cosine_histogram
 from training.metrics import spearman as rank_correlation
 from training.tables import bundled_posts, hash_rows
 
+__all__ = ["bundled_pairs"]
+
 Splits = dict[str, dict[str, list[tuple[str, str, float]]]]  # split, language: two texts and the score people gave them
 
 

@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from models.records import Post
 
+__all__ = ["Cluster"]
+
 MAX_TEXT = 1_000  # characters kept of a post: as many as labels and encoders read
 MAX_AUTHORS = 64  # latest distinct authors remembered per cluster, to count a flood by one account once
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from models.errors import ConfigError
 
+__all__ = ["ClusterConfig"]
+
 
 @dataclass(frozen=True)
 class ClusterConfig:

@@ -10,6 +10,8 @@ from models.clusters.live import LiveClusters
 from models.moments import rfc3339
 from models.records import ClusterEvent, EventKind, Example
 
+__all__ = ["EventMaker"]
+
 RELABEL_GROWTH = 1.25  # look for a better label after this much growth: making one costs about 0.1 ms
 MOST_TOLD = 50  # languages and sources: a source is what a sender says, and an event must fit in a record
 

@@ -25,6 +25,8 @@ from collections.abc import Sequence
 
 from models.clusters.trail import Segment, Span, Trail
 
+__all__ = ["terms_of"]
+
 CLUSTER_TERMS = 100  # kept per cluster, pruned at twice that: a label needs four, and snapshots hold them all
 STREAM_TERMS = 50_000  # kept for the whole stream, pruned at twice that
 SHARED = 0.6  # of the posts that have a pair of characters: who else must have the next character for it to join

@@ -21,6 +21,8 @@ from models.clusters.lexicon import Lexicon
 from models.clusters.memory import Memory, cluster_id
 from models.records import Post, Repeat
 
+__all__ = ["Counters", "Due", "LiveClusters"]
+
 
 class Counters(Struct):
     """What happened so far; monotonic, for metrics."""

@@ -18,6 +18,8 @@ from models.clusters.state import FORMAT, Head, Progress, Saved, ledgers
 from models.clusters.trail import Segment, Span
 from models.errors import ConfigError, CrisisError
 
+__all__ = ["restore"]
+
 
 def restore(parts: Mapping[str, bytes], config: ClusterConfig, saver: Saver) -> tuple[LiveClusters, Progress]:
     """Restore what was written. saver: goes on from these parts.

@@ -11,6 +11,8 @@ from models.clusters.live import LiveClusters
 from models.clusters.state import FORMAT, Changes, Head, Progress, Saved, ledgers
 from models.clusters.trail import Span, cut
 
+__all__ = ["Saver", "everything"]
+
 _pack = msgspec.msgpack.Encoder().encode
 
 

@@ -22,6 +22,8 @@ from models.clusters.live import Counters, Due, LiveClusters
 from models.clusters.trail import Ledger, Span
 from models.records import Origin
 
+__all__ = ["Changes", "Progress"]
+
 FORMAT = 2
 
 

@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from models.errors import SampleTooSmall
 
+__all__ = ["suggest_thresholds"]
+
 ATTACH_SPREADS, MERGE_SPREADS = 4.5, 3.2  # fitted to two English event streams (B³ F1 within .001 of tuned): a start
 WORDS_MERGE, WORDS_SLOPE, WORDS_GAP = 0.15, 0.1, 0.09  # fitted to two streams under two encoders, at lexical = .6
 MIN_VECTORS = 200

@@ -28,6 +28,21 @@ from msgspec import Struct
 from models.errors import BundleError
 from models.text import Cleaning
 
+__all__ = [
+    "Bundle",
+    "CALIBRATION",
+    "CARD",
+    "CLUSTERS",
+    "LanguageFigures",
+    "MANIFEST",
+    "Manifest",
+    "QUERY_VECTORS",
+    "add_file",
+    "contents",
+    "read_bundle",
+    "write_bundle",
+]
+
 FORMAT = "crisis-encoder/1"
 MANIFEST = "manifest.json"
 CALIBRATION = "calibration.json"

@@ -23,6 +23,8 @@ from models.encoders.batching import encode_in_windows, micro_batches
 from models.errors import EncoderError
 from models.text import Cleaning
 
+__all__ = ["CharacterEncoder", "Shape", "words_of"]
+
 WORDS = 1024  # in a batch, padding counted
 BYTES = 50  # of a word; the rest is not read
 SHAPE = "character_encoder.json"  # the file that tells such a directory

@@ -17,6 +17,8 @@ from msgspec import Struct
 from models.clusters.config import ClusterConfig
 from models.errors import BundleError, ConfigError
 
+__all__ = ["TunedClusters"]
+
 
 class TunedClusters(Struct, frozen=True, forbid_unknown_fields=True):
     """What was measured for one encoder version, at one share of words."""

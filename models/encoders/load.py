@@ -17,6 +17,8 @@ from models.encoders.bundle import MANIFEST, Bundle, read_bundle
 from models.encoders.protocol import Encoder
 from models.errors import BundleError, EncoderError
 
+__all__ = ["FLOOD", "folder_of", "load_encoder"]
+
 _DATA = Path(__file__).parents[1] / "data"
 BUNDLED = {"reader": _DATA / "encoder", "flood": _DATA / "flood"}  # shipped with the package; the first is the default
 FLOOD = BUNDLED["flood"]

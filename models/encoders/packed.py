@@ -17,6 +17,8 @@ from torch import Tensor
 
 from models.errors import EncoderError
 
+__all__ = ["Layer", "PackedEncoder"]
+
 POOLINGS = ("mean", "cls", "max")
 MODEL_TYPES = ("bert", "roberta", "xlm-roberta", "camembert")  # the same post-LN layers; positions start elsewhere
 

@@ -14,6 +14,8 @@ import numpy as np
 from models.encoders.protocol import Encoder
 from models.errors import EncoderError
 
+__all__ = ["PROBES", "check_probes", "probe_vectors"]
+
 PROBES = (
     "We are trapped on the roof and the water is rising, please send help",
     "Necesitamos agua y comida para los niños de la escuela",

@@ -10,6 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from models.text import Cleaning
 
+__all__ = ["Encoder"]
+
 
 class Encoder(Protocol):
     """Text in, unit vectors out. Vectors of two versions must never be compared."""

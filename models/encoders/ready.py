@@ -27,6 +27,8 @@ from models.errors import CrisisError, EncoderError
 from models.matching import MatchConfig, Matcher
 from models.queries import Query, background_texts, load_queries
 
+__all__ = ["Loaded", "Ready", "load", "ready", "stale"]
+
 log = logging.getLogger(__name__)
 
 

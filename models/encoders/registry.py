@@ -33,6 +33,8 @@ from msgspec import Struct
 from models.encoders.bundle import ADDED, FORMATS, MANIFEST, NO_MANIFEST, Bundle, Manifest, is_file_name, read_bundle
 from models.errors import BundleError, ConfigError, CrisisError, EncoderError, ServiceError
 
+__all__ = ["OWN", "Registry", "version_cache"]
+
 OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "az", "adl", "oss", "oci"}
 OWN = "own"  # in place of a version: the encoder of the worker's own settings (bundled, or encoder.ref)
 CURRENT = "current.json"

@@ -28,6 +28,8 @@ from models.encoders.word_cache import WordCache, words_are_independent
 from models.errors import BundleError
 from models.text import Cleaning, clean
 
+__all__ = ["Reader", "Reading", "reading_of"]
+
 BATCH = 1024  # posts split at a time: enough to keep the tokenizer's threads busy
 # The tokenizer needs no interpreter lock: meanwhile the other features are made.
 _BESIDE = ThreadPoolExecutor(1, thread_name_prefix="tokenise")

@@ -22,6 +22,8 @@ from models.encoders.packed import Packed, PackedEncoder, refusal
 from models.errors import EncoderError
 from models.text import Cleaning
 
+__all__ = ["TOKENS", "TransformerEncoder"]
+
 TOKENS = {"cpu": 4096, "cuda": 16384}  # in a batch, padding counted; on a CPU flat within 8 % from 512 to 4096
 WINDOW = {"cpu": 1024, "cuda": 8192}  # on a GPU a window should fill several batches
 LONGEST = 512  # tokens read of a text, whatever longer its model could read: posts are short, and time is not

@@ -19,6 +19,8 @@ from models.encoders.protocol import Encoder
 from models.errors import ConfigError, EncoderError, SampleTooSmall, VersionMismatch
 from models.text import Cleaning
 
+__all__ = ["WhitenedEncoder", "Whitening", "fit_whitening"]
+
 # An axis this much narrower than the widest holds rounding errors; whitening would blow them up to the size of meaning.
 NARROWEST = 1e-6
 

@@ -15,6 +15,8 @@ from msgspec import Struct
 
 from models.clusters.labels import terms_of
 
+__all__ = ["Candidate", "Copies", "mixed", "worth_labelling"]
+
 SURE, DOUBTFUL = 3, 2  # of five in a row
 COPY = 0.6  # share of words (Jaccard) from which one post is a near-copy of another
 

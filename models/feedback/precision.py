@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from models.feedback.records import Label
 
+__all__ = ["Precision", "precision"]
+
 Z = 1.959963984540054  # of the normal distribution, two-sided 95 %
 
 

@@ -13,6 +13,8 @@ from models.privacy import mask
 from models.records import Alert, Level
 from models.text import READ_CHARS
 
+__all__ = ["Label", "VERDICTS", "Verdict", "check_label", "label_alert"]
+
 Verdict = Literal["right", "wrong", "other", "none"]  # other: of another category; none: no need and no offer at all
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 LONGEST_NAME = 60

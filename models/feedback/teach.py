@@ -12,6 +12,8 @@ from models.encoders.ready import Ready
 from models.feedback.fit import FeedbackConfig, fit_feedback
 from models.feedback.records import Label
 
+__all__ = ["teach"]
+
 
 def teach(
     version: Ready, labels: Sequence[Label], known: Known | None = None, config: FeedbackConfig | None = None

@@ -15,6 +15,8 @@ from models.records import account_of
 from streams.broker.connect import client_options, reaching
 from streams.config import Settings
 
+__all__ = ["posts_of"]
+
 
 class _Written(Struct):
     id: str | int | None = None

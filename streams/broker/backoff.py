@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
+__all__ = ["Good", "keep_up"]
+
 Good = Callable[[], None]
 Told = Callable[[BaseException, float], None]
 

@@ -19,6 +19,8 @@ from streams.broker.connect import client_options, reaching
 from streams.broker.topics import require_topics
 from streams.config import Settings
 
+__all__ = ["Records", "follow_compacted", "open_compacted"]
+
 Records = Sequence[Any]  # of either client: with key, value and offset
 
 

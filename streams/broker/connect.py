@@ -17,6 +17,8 @@ from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 from models.errors import ConfigError, ServiceError
 from streams.config import Broker, Settings, secret
 
+__all__ = ["admin", "client_options", "is_loopback", "reach", "reaching", "ssl_context"]
+
 
 def ssl_context(broker: Broker) -> ssl.SSLContext | None:
     """The TLS context the settings ask for, if they do. Raises ConfigError for files that cannot be used."""

@@ -16,6 +16,8 @@ from models.feedback.records import Label, check_label
 from streams.broker.compacted import Records, follow_compacted, open_compacted
 from streams.config import Settings
 
+__all__ = ["Labels", "follow_labels", "publish_labels", "read_labels"]
+
 log = logging.getLogger(__name__)
 
 _encode = msgspec.json.Encoder().encode

@@ -14,6 +14,8 @@ from streams.broker.connect import client_options
 from streams.broker.topics import INPUTS, partitions_of
 from streams.config import Settings
 
+__all__ = ["LagReader", "lag"]
+
 TOPICS = tuple(INPUTS.values())  # what the agents read
 
 

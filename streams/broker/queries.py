@@ -17,6 +17,8 @@ from models.queries import Query, check_query
 from streams.broker.compacted import Records, follow_compacted, open_compacted
 from streams.config import Settings
 
+__all__ = ["follow_queries", "publish_queries", "read_queries"]
+
 log = logging.getLogger(__name__)
 
 _encode = msgspec.json.Encoder().encode

@@ -12,6 +12,8 @@ from models.errors import ServiceError
 from streams.broker.connect import client_options, reaching
 from streams.config import Settings
 
+__all__ = ["kafka_ms", "open_topic", "read_values", "seek_to"]
+
 
 @contextlib.contextmanager
 def open_topic(

@@ -14,6 +14,8 @@ from streams.broker.connect import client_options, reaching
 from streams.broker.reading import open_topic
 from streams.config import Settings
 
+__all__ = ["lines_of", "read_rejects", "send_raw"]
+
 READ_S = 30.0
 _decode = msgspec.json.Decoder(Reject).decode
 

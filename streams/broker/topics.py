@@ -13,6 +13,17 @@ from models.errors import ServiceError
 from streams.broker.connect import admin, client_options
 from streams.config import TOPICS, Settings
 
+__all__ = [
+    "AGENTS",
+    "INPUTS",
+    "make_topics",
+    "mend_topics",
+    "partitions_of",
+    "require_topics",
+    "topic_configs",
+    "wrong_configs",
+]
+
 AGENTS = ("normalise", "embed", "match", "cluster")
 INPUTS = dict(zip(AGENTS, ("posts.raw", "posts.clean", "posts.embedded", "posts.matched"), strict=True))
 COMPACTED = ("queries", "encoders", "labels")

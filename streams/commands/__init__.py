@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+__all__ = ["LazyGroup"]
+
 
 def attribute(place: str) -> Any:
     """What `module:attribute` names, imported now."""

@@ -12,6 +12,8 @@ from streams.config import Settings
 from streams.outputs import FORMATS, Options, Told
 from streams.outputs.span import Span
 
+__all__ = ["alerts"]
+
 
 @click.command()
 @click.option("-f", "--follow", is_flag=True, help="Keep waiting for new alerts; Ctrl-C ends it.")

@@ -26,6 +26,8 @@ from streams.commands.bench_scenarios import FRAME, SCENARIOS, Lab
 from streams.config import Settings
 from streams.worker.threads import limit_native_threads
 
+__all__ = ["bench"]
+
 LIBRARIES = ("numpy", "scipy", "tokenizers", "msgspec", "faust-streaming")
 note = Console(stderr=True)
 

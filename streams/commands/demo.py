@@ -28,6 +28,8 @@ from streams.view.connect import connect
 from streams.view.live import LiveView
 from streams.worker.watchdog import STALLED
 
+__all__ = ["demo"]
+
 out = Console(highlight=False)
 
 START_S = 60.0  # a worker needs 3 to 5 s; a slow laptop on battery may need ten times that

@@ -29,6 +29,8 @@ from streams.releases.topic import read_release
 from streams.releases.versions import load_version
 from streams.view.connect import connect
 
+__all__ = ["doctor"]
+
 CLOCK_OFF_S = 5.0
 
 

@@ -30,6 +30,8 @@ from streams.view.connect import connect
 from streams.view.live import LiveView
 from streams.view.status import WorkerStatus
 
+__all__ = ["encoder"]
+
 out = Console()
 JSON = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 

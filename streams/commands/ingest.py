@@ -7,6 +7,8 @@ import click
 from streams.commands import LazyGroup
 from streams.ingest import SOURCES
 
+__all__ = ["ingest"]
+
 
 @click.command(cls=LazyGroup, table=SOURCES, title="Sources")
 def ingest() -> None:

@@ -22,6 +22,8 @@ from streams.broker.labels import publish_labels, read_labels
 from streams.config import Settings
 from streams.outputs.printable import printable, safe_json, shorten
 
+__all__ = ["label"]
+
 out = Console()
 WORDS = {"right": "right", "wrong": "wrong", "other": "other category", "none": "not a need"}
 

@@ -26,6 +26,8 @@ from streams.config import Settings
 from streams.outputs.printable import printable, shorten
 from streams.releases.versions import make_ready
 
+__all__ = ["query"]
+
 out = Console()
 
 

@@ -16,6 +16,8 @@ from streams.broker.rejects import lines_of, read_rejects, send_raw
 from streams.config import Settings
 from streams.outputs.printable import printable
 
+__all__ = ["rejected"]
+
 out = Console()
 SHOWN_CHARS = 2_000
 

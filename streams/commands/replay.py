@@ -30,6 +30,8 @@ from streams.pipeline.frames import pack_vectors
 from streams.pipeline.replay import Replay, replay_records
 from streams.releases.versions import make_ready
 
+__all__ = ["cluster", "embed", "match", "replay"]
+
 PACKS = click.option(
     "--packs",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

@@ -7,6 +7,8 @@ import click
 from streams.config import Settings
 from streams.outputs.span import Span
 
+__all__ = ["search"]
+
 
 @click.command()
 @click.argument("text")

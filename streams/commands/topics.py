@@ -14,6 +14,8 @@ from streams.config import Settings
 from streams.view.connect import connect, reaching_redis
 from streams.view.live import LiveView
 
+__all__ = ["topics"]
+
 
 def prepare(settings: Settings, packs: Path | None = None) -> tuple[list[str], int]:
     """Make missing topics and fill an empty queries topic; returns (topics made, queries loaded)."""

@@ -35,6 +35,8 @@ from streams.releases.versions import make_ready
 from streams.view.connect import connect, reaching_redis
 from streams.view.live import LiveView
 
+__all__ = ["why_not"]
+
 F = TypeVar("F", Frame, MatchedFrame)
 
 

@@ -7,6 +7,8 @@ import click
 from streams.broker.topics import AGENTS
 from streams.config import Settings
 
+__all__ = ["worker"]
+
 
 def agent_names(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
     """`a,b` → ("a", "b"), refusing what is no agent."""

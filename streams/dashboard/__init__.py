@@ -15,6 +15,8 @@ import click
 from models.errors import ServiceError
 from streams.config import Settings
 
+__all__ = ["dashboard"]
+
 
 async def serve(settings: Settings, *, search: bool = True) -> None:
     """Serve until SIGINT or SIGTERM; prints the address. Raises ServiceError if the port is taken."""

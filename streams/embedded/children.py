@@ -12,6 +12,8 @@ from pathlib import Path
 
 from models.errors import ServiceError
 
+__all__ = ["Children"]
+
 STOP_S = 8.0  # a worker commits and leaves its group before it goes
 
 

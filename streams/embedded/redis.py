@@ -17,6 +17,8 @@ from pathlib import Path
 from models.errors import ServiceError
 from streams.embedded.child import Child
 
+__all__ = ["EmbeddedRedis"]
+
 START_S = 60.0  # a busy machine; that it ended is seen at once
 
 

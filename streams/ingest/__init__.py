@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+__all__ = ["SOURCES"]
+
 # name → (module:attribute, help). Imported on use: no source loads another's libraries.
 SOURCES = {
     "file": ("streams.ingest.file:file", "Posts of a JSONL, NDJSON or CSV file (.gz too), at will or replayed."),

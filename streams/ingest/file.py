@@ -20,6 +20,8 @@ from streams.ingest.lines import Head, head_of, key_of, open_lines
 from streams.ingest.stopping import Stop
 from streams.ingest.writer import open_writer
 
+__all__ = ["ReplayConfig", "ingest_file"]
+
 Progress = Callable[[int, float], None]  # (posts read, share of the file read)
 CURSOR_EVERY = 100  # lines between two cursor positions
 

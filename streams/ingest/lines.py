@@ -21,6 +21,8 @@ from msgspec import Struct
 from models.errors import ConfigError
 from streams.config import WriterConfig
 
+__all__ = ["is_table", "open_lines", "read_frames"]
+
 CSV_SUFFIXES = (".csv", ".tsv")
 HEAD_BYTES = 1024  # of an oversized line that are kept
 ROW_CHARS = 1 << 20  # of a row of a table; the longest line that is read is shorter

@@ -29,6 +29,8 @@ from streams.broker.connect import client_options, reach
 from streams.config import Settings, WriterConfig
 from streams.ingest.lines import oversize_marker
 
+__all__ = ["open_writer"]
+
 Then = Callable[[ServiceError | None], None]  # called from the producer's thread: be quick, do not write
 
 

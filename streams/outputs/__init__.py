@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from models.records import Alert
 
+__all__ = ["FORMATS", "Options", "Told"]
+
 Told = tuple[Alert, Alert | None]  # an alert and its state as told before
 Print = Callable[[Iterator[Told]], None]
 

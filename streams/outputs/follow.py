@@ -17,6 +17,8 @@ from streams.broker.connect import client_options, reaching
 from streams.broker.reading import seek_to
 from streams.config import Settings
 
+__all__ = ["Teller", "Wanted", "read_alerts"]
+
 log = logging.getLogger(__name__)
 
 _decode = msgspec.json.Decoder(Alert).decode

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+__all__ = ["printable", "safe_json", "shorten", "web_link"]
+
 # C0 and C1 controls (tab and newline are dealt with as white space before), direction overrides, embeddings and
 # isolates, invisible operators and tags, the byte order mark, lone surrogates and code points no XML may hold.
 # Joiners (U+200C, U+200D) stay: many scripts and emoji are written with them.

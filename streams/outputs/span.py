@@ -8,6 +8,8 @@ import click
 
 from models.errors import ConfigError
 
+__all__ = ["Span", "seconds"]
+
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 

@@ -13,6 +13,8 @@ from models.encoders.protocol import Encoder
 from models.records import Alert, ClusterEvent, MatchedFrame
 from streams.pipeline.ports import Alerts
 
+__all__ = ["ClusterStage", "place_alerts"]
+
 MOST_WAITING = 50_000  # posts; the oldest are given up first: they stayed alone
 WAITING = "waiting"  # the part of the saved state that is ours
 

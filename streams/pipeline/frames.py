@@ -12,6 +12,8 @@ from models.cutting import count_items, cut
 from models.errors import Rejected, VersionMismatch
 from models.records import EmbeddedFrame, Frame, MatchedFrame
 
+__all__ = ["decode_frame", "encode_frame", "pack_vectors", "split_frame", "unpack_vectors"]
+
 F = TypeVar("F", Frame, EmbeddedFrame, MatchedFrame)
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from models.records import Alert, Deletion, account_of
 from streams.pipeline.ports import Claim, Verdict
 
+__all__ = ["MemoryFolder"]
+
 
 class MemoryFolder:
     """For replay over a file: everything is remembered, nothing expires."""

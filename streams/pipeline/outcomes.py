@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+__all__ = ["OUTCOMES"]
+
 MATCHED = ("alert", "suggestion", "no_match")  # by its best match
 OUTCOMES = (*MATCHED, "folded", "rejected", "deleted")
 

@@ -25,6 +25,8 @@ from msgspec import Struct
 
 from models.records import Alert, Deletion
 
+__all__ = ["Claim", "Verdict"]
+
 
 class Claim(Struct, frozen=True):
     """What a post says it is the first of. `place` tells a redelivery of itself from a repeat.

@@ -20,6 +20,8 @@ from streams.pipeline.outcomes import Totals
 if TYPE_CHECKING:
     from streams.config import Settings
 
+__all__ = ["Replay", "replay_records"]
+
 _json = msgspec.json.Encoder().encode
 
 

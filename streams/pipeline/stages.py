@@ -27,6 +27,19 @@ from streams.pipeline.frames import pack_vectors, unpack_vectors
 from streams.pipeline.outcomes import MATCHED
 from streams.pipeline.ports import Alerts, Claim, Verdict
 
+__all__ = [
+    "KEPT_OF_REJECT",
+    "Parsed",
+    "alerts",
+    "embed",
+    "embed_many",
+    "fold",
+    "match",
+    "parse",
+    "settle_alerts",
+    "tally",
+]
+
 KEPT_OF_REJECT = 65_536  # bytes of a refused record that are kept; the rest of a 10 MB line says nothing more
 
 REJECTS_EACH = 20  # of a reason in one raw record that are told one by one; a record may hold 300,000 empty objects

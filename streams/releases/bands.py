@@ -12,6 +12,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+__all__ = ["Arm", "read_arm"]
+
 
 class Bands(Struct, frozen=True):
     """How far a canary may be from the current version."""

@@ -23,6 +23,8 @@ from streams import metrics
 from streams.pipeline.clusters import ClusterStage
 from streams.releases.serving import restate
 
+__all__ = ["ClusterVersion"]
+
 log = logging.getLogger(__name__)
 
 AT_ONCE = 256  # texts read between two turns of the stream in the encoder's thread: about 10 ms

@@ -14,6 +14,8 @@ from streams.pipeline.frames import decode_frame
 from streams.pipeline.memory import MemoryFolder
 from streams.releases.diff import at_the_end
 
+__all__ = ["posts_of_file", "posts_of_stream"]
+
 
 async def posts_of_file(path: Path) -> list[Post]:
     """The posts of a JSONL file as they stand at its end: repeats folded, edits applied, deletions gone."""

@@ -10,6 +10,8 @@ from msgspec import Struct
 from models.encoders.ready import Ready
 from models.records import Frame, Post
 
+__all__ = ["Change", "Diff", "diff_versions"]
+
 BLOCK = 512  # posts encoded at once
 
 

@@ -12,6 +12,8 @@ from models.encoders.ready import Ready
 from models.records import EmbeddedFrame, Frame, MatchedFrame
 from streams.pipeline import stages
 
+__all__ = ["Serving", "restate"]
+
 F = TypeVar("F", EmbeddedFrame, MatchedFrame)
 
 

@@ -35,6 +35,8 @@ from streams.releases.release import Release, Staged, canary_partitions, trial_o
 from streams.releases.serving import Serving
 from streams.releases.versions import load_version, make_ready
 
+__all__ = ["Takeover"]
+
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 

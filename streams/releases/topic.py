@@ -16,6 +16,8 @@ from streams.broker.compacted import Records, follow_compacted, open_compacted
 from streams.config import Settings
 from streams.releases.release import Release
 
+__all__ = ["change_release", "follow_release", "read_release"]
+
 log = logging.getLogger(__name__)
 
 KEY = b"release"

@@ -38,6 +38,8 @@ from streams.releases.takeover import Takeover
 from streams.releases.topic import change_release
 from streams.view.live import LiveView
 
+__all__ = ["Trial", "embed_canary", "timed"]
+
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 

@@ -11,6 +11,8 @@ from models.errors import ConfigError, ServiceError
 from models.queries import Query
 from streams.config import Settings
 
+__all__ = ["current_version", "load_version", "make_ready", "registry_of", "resolve"]
+
 
 def registry_of(settings: Settings) -> Registry:
     """The registry of the settings. Raises ConfigError if they name none."""

@@ -9,6 +9,8 @@ from msgspec import Struct
 from models.errors import ServiceError
 from streams.config import Settings, secret
 
+__all__ = ["Hit", "HitPage", "ask_search"]
+
 
 class Hit(Struct, frozen=True, omit_defaults=True):
     """One post found by meaning. `score`: cosine to what was asked; created_at is RFC 3339 UTC."""

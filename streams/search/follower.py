@@ -32,6 +32,8 @@ from streams.search.window import SearchConfig, Window
 if TYPE_CHECKING:
     from models.search import Found
 
+__all__ = ["SearchStatus", "Searcher"]
+
 log = logging.getLogger(__name__)
 
 MOST_WAIT_S = 60.0  # between two tries to load a version

@@ -10,6 +10,8 @@ from redis.asyncio import Redis
 from streams.config import Settings
 from streams.view.scripts import script
 
+__all__ = ["Attempts", "Place"]
+
 Place = tuple[str, int, int]  # stage, partition, offset
 
 

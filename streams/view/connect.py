@@ -17,6 +17,8 @@ from models.errors import ServiceError
 from streams.config import Redis as RedisSettings
 from streams.config import redacted, secret
 
+__all__ = ["connect", "reaching_redis"]
+
 T = TypeVar("T")
 
 

@@ -10,6 +10,8 @@ from models.records import Deletion
 from streams.pipeline.ports import Claim, Verdict
 from streams.view.scripts import script
 
+__all__ = ["RedisFolder"]
+
 
 class RedisFolder:
     """For workers: shared by all of them, forgets after `fold_s` seconds."""

@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from streams.view.status import WorkerStatus
 
+__all__ = ["Health", "judge"]
+
 SILENT_S = 3.0  # workers speak every second; a page asks for figures every second, and waits for two
 WAITING_FRAMES = 1_000  # a hundred thousand posts: some minutes of work
 

@@ -11,6 +11,8 @@ from models.records import account_of
 from streams.config import Settings
 from streams.view.live import LiveView
 
+__all__ = ["Holdings"]
+
 AT_A_TIME = 500
 STORES = ("alerts", "clusters", "snapshot", "folding", "repeats")
 

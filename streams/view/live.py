@@ -37,6 +37,8 @@ from streams.view.scripts import script
 from streams.view.snapshots import AUTHOR_KEY
 from streams.view.status import WorkerStatus, decode_status, encode_status
 
+__all__ = ["LiveView"]
+
 _json = msgspec.json.Encoder().encode
 _alert = msgspec.json.Decoder(Alert).decode
 _cluster = msgspec.json.Decoder(ClusterEvent).decode

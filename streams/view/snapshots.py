@@ -11,6 +11,8 @@ from models.clusters.state import Changes
 from streams.config import Settings
 from streams.view.scripts import script
 
+__all__ = ["Kept", "Snapshots"]
+
 AUTHOR_KEY = "author-key"  # stays when the view is forgotten (LiveView.clear)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+__all__ = ["WorkerStatus"]
+
 GONE_S = 15.0  # a worker speaks every second; silent for so long it counts as gone
 
 

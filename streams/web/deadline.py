@@ -9,6 +9,8 @@ import asyncio
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+__all__ = ["DeadlineProtocol"]
+
 HEAD_S = 10.0  # for the head of a request; bodies have limits of their own
 MOST_CONNECTIONS = 512
 

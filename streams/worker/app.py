@@ -30,6 +30,8 @@ from streams.worker.runtime import Runtime
 from streams.worker.threads import limit_native_threads
 from streams.worker.watchdog import STALLED, Partition, Watchdog
 
+__all__ = ["__getattr__", "run_worker"]
+
 log = logging.getLogger(__name__)
 
 TOLD_S = 2.0  # how long Redis may take to be told of this worker

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+__all__ = ["STALLED"]
+
 Partition = tuple[str, int]
 LOOK_S = 5.0  # it is asked every second; longer between two looks and the process itself did not run
 WAITS = 5  # times the limit that a partition may wait for others of its topic: a backlog is read one after the other

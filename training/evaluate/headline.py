@@ -6,6 +6,8 @@ from models.encoders.protocol import Encoder
 from training.data import data_dir
 from training.evaluate import matching, needs, relatedness
 
+__all__ = ["measure", "show"]
+
 
 def measure(encoder: Encoder, split: str = "devtest") -> dict:
     """FLORES matching, SemRel relatedness and need precision, with their summaries.

@@ -18,6 +18,8 @@ from models.encoders.protocol import Encoder
 from training.data import read_aligned, read_rows
 from training.metrics import HardNegative, bootstrap, pairwise_cosine_distance, xsim
 
+__all__ = ["flores_matching", "matching_accuracy"]
+
 # The languages of the paper's table 4 that FLORES-200 as stored has; fr-ca and pt-br have no set of their own.
 PAPER_LANGUAGES = (
     "sq ar hy bg ca zh zh-Hant hr cs da nl et fi fr gl ka de el gu he hi hu id it ja ko ckb lv lt mk ms mr mn my nb fa"

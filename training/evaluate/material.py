@@ -18,6 +18,8 @@ from training.evaluate.relatedness import SETS, Pairs, scored_pairs
 from training.tables import bundled_posts
 from training.whiten import bundled_pairs
 
+__all__ = ["standard_english"]
+
 PARALLEL = ("flores200 devtest", "ntrex128", "tico19 test")
 # Our name of a labelled set: its folder, the name of its twin in the CrisisTransformers papers (other rows, other
 # cleaning)

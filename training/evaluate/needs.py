@@ -18,6 +18,8 @@ from training.evaluate.matching import matching_accuracy
 from training.metrics import bootstrap
 from training.tables import bundled_posts
 
+__all__ = ["average_precision", "need_precision"]
+
 # label of the set: what a person in that need writes
 QUERIES: dict[str, tuple[str, ...]] = {
     "water": (

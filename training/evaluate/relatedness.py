@@ -17,6 +17,8 @@ from models.encoders.protocol import Encoder
 from training.data import read_rows
 from training.metrics import bootstrap, spearman
 
+__all__ = ["semrel"]
+
 _WORD = re.compile(r"\w+")
 SETS = {"SemRel2024 dev": ("semrel2024", "score_0_1", "dev"), "STS-B test": ("stsb-multi", "score_0_5", "test")}
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 
 from models.encoders.protocol import Encoder
 
+__all__ = ["side_by_side"]
+
 _WORDS = (
     "water food please help the we in at river road bridge школа вода помощь улица agua ayuda casa calle necesitamos"
     " يا ماء مساعدة شارع पानी मदद घर 救助 水 道路 нужна flooded hospital roof children ambulans sel yardım jalan banjir"

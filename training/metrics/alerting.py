@@ -12,6 +12,23 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
+__all__ = [
+    "NONE",
+    "Told",
+    "aimed_at",
+    "alert_counts",
+    "alerting_worth",
+    "calibration_error",
+    "gain_minus_pain",
+    "mean_worth",
+    "ndcg",
+    "push",
+    "ranked_precision",
+    "reliability",
+    "share",
+    "type_overlap",
+]
+
 NONE = "none"
 # Alerting Worth: credit for the alert itself, weight of actionable types, score of a needless alert at worst
 ALPHA, LAMBDA, WORST = 0.3, 0.75, -1.0

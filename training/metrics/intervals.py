@@ -8,6 +8,8 @@ import numpy as np
 from msgspec import Struct
 from scipy import stats
 
+__all__ = ["bootstrap"]
+
 
 class Interval(Struct, frozen=True):
     """mean ± half_width covers the expected value with the given level, if runs are independent and near normal."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import rankdata
 
+__all__ = ["spearman"]
+
 
 def spearman(first: np.ndarray, second: np.ndarray) -> float:
     """Of two (n,) arrays, ties by their mean rank; nan where one is constant.

@@ -30,6 +30,8 @@ from training.metrics import hard_negatives, mean_interval, pairwise_cosine_dist
 from training.noise.mix import NEUTRAL, PAPER, transform
 from training.tables import hash_rows
 
+__all__ = ["Config", "neutral_figures", "noise_figures", "normalisation_figures", "normalisation_pairs"]
+
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the measurement."""

@@ -17,6 +17,8 @@ from training.noise import letters
 from training.noise.romanise import romanise
 from training.noise.words import LISTS, WordList, read_lang_lists, read_word_list
 
+__all__ = ["PAPER", "transform"]
+
 PAPER = ("abr1", "abr2", "abr3", "cont", "dysl", "fing", "homo", "leet", "slng", "spac", "spel", "week")
 NEUTRAL = ("abrv", "accs", "elon", "fing", "leet", "lost", "roma", "spac", "vowl")  # for languages beside English
 MIX_RATE = 0.1  # the paper's p_all

@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from training.data import DataError, read_lines
 
+__all__ = ["HERE", "LabelledPost", "classes", "read_posts", "written_posts"]
+
 HERE = Path(__file__).parent
 NEAR = (
     "met", "negated", "past", "news", "hypothetical", "figurative", "opinion", "thanks", "prayer", "refused",
