@@ -37,6 +37,7 @@ __all__ = [
     "match",
     "parse",
     "settle_alerts",
+    "sum_up",
     "tally",
 ]
 

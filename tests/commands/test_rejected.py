@@ -81,7 +81,7 @@ def test_a_record_that_workers_died_on_is_sent_again_as_a_whole_and_what_was_rea
 
 def test_lines_that_were_summed_up_are_counted_and_sent_again_each(settings, embedded_broker):
     producer = KafkaProducer(bootstrap_servers=embedded_broker)
-    summed = Reject("missing_id", "no id", "normalise", Origin(1, 0), 0, 1.7e9, b"", also=[1, 7])
+    summed = Reject("missing_id", "no id", "normalise", Origin(1, 0), 0, "2023-11-14T22:13:20.000Z", b"", also=[1, 7])
     producer.send(settings.topics.name("posts.rejected"), value=msgspec.json.encode(summed), partition=0).get(10)
     producer.close()
     listed = next(line for line in run(settings, "list").output.splitlines() if "missing_id" in line)

@@ -11,7 +11,7 @@ MOST = stages.REJECTS_EACH + 2
 
 
 def of(reason, line):
-    return Reject(reason, "why", "normalise", Origin(0, 1), line, 1e9, b"{}")
+    return Reject(reason, "why", "normalise", Origin(0, 1), line, "2001-09-09T01:46:40.000Z", b"{}")
 
 
 def test_a_record_of_empty_objects_makes_no_record_of_each():
