@@ -29,6 +29,7 @@ INPUTS = dict(zip(AGENTS, ("posts.raw", "posts.clean", "posts.embedded", "posts.
 COMPACTED = ("queries", "encoders", "labels")
 LAST_STATES = ("alerts", "clusters")  # keyed: a later record of the same key replaces the earlier ones
 ONE_PARTITION = ("posts.matched", "clusters", "queries", "encoders", "labels")
+WITH_RAW = ("posts.clean", "posts.embedded")  # a frame lies in the partition it had in posts.raw
 MENDED = (
     "cleanup.policy",
     "message.timestamp.type",
@@ -119,6 +120,28 @@ def mend_topics(settings: Settings) -> list[str]:
     if refused := [f"{name}: {answer}" for name, answer in answers.items() if answer != "OK"]:
         raise ServiceError(f"the settings of topics could not be changed: {'; '.join(refused)}")
     return sorted(answers)
+
+
+def widen_topics(settings: Settings) -> list[str]:
+    """Give the topics between the stages as many partitions as posts.raw has; returns the names of those with fewer.
+
+    A frame keeps its partition from stage to stage: without it no frame of it goes on. A broker that makes topics on
+    demand makes such ones, when one was deleted under a worker. The others keep theirs: keys would move in them.
+    Raises ServiceError if the broker refuses.
+    """
+    client = admin(settings)
+    try:
+        wanted = {name: settings.topics.partitions for name in map(settings.topics.name, WITH_RAW)}
+        there = sorted(set(wanted) & set(client.list_topics()))
+        have = {told["name"]: len(told["partitions"]) for told in (client.describe_topics(there) if there else [])}
+        few = {name: wanted[name] for name, partitions in have.items() if partitions < wanted[name]}
+        if few:
+            client.create_partitions(few)
+    except errors.KafkaError as error:
+        raise ServiceError(f"the topics could not be given more partitions: {error}") from error
+    finally:
+        client.close()
+    return sorted(few)
 
 
 def make_topics(settings: Settings) -> list[str]:

@@ -9,7 +9,7 @@ import click
 
 from models.queries import load_queries
 from streams.broker.queries import publish_queries, read_queries
-from streams.broker.topics import make_topics, mend_topics
+from streams.broker.topics import make_topics, mend_topics, widen_topics
 from streams.config import Settings
 from streams.view.connect import connect, reaching_redis
 from streams.view.live import LiveView
@@ -48,10 +48,14 @@ def topics(settings: Settings, packs: Path | None, reset_view: bool) -> None:
     """Make the Kafka topics that are missing, and load the query packs if there are no queries yet.
 
     Safe to run again: no topic loses a record. One that somebody else made gets the cleanup policy and the kind of
-    timestamps it needs; its partitions stay as they are (`crisis doctor` tells where they are not enough).
+    timestamps it needs, and those between the stages as many partitions as posts.raw; other partitions stay as they are
+    (`crisis doctor` tells where they are not enough).
     """
     mended = mend_topics(settings)
+    widened = widen_topics(settings)
     made, loaded = prepare(settings, packs)
+    for name in widened:
+        click.echo(f"gave {name} {settings.topics.partitions} partitions")
     for name in made:
         click.echo(f"made {name}")
     for name in mended:

@@ -100,9 +100,9 @@ def topic_missing(scene: Scene) -> None:
 
 
 def too_few_partitions(scene: Scene) -> None:
-    """A topic was made by somebody else, with one partition where posts come in four; then it gets them, by hand."""
+    """A topic was made by somebody else, with one partition where posts come in four; mended by hand."""
     drained(scene)
-    name, partitions = scene.settings.topics.name("posts.clean"), scene.settings.topics.partitions
+    name = scene.settings.topics.name("posts.clean")
     with administrator(scene) as admin:
         admin.delete_topics([name])
         while name in admin.list_topics():
@@ -110,7 +110,7 @@ def too_few_partitions(scene: Scene) -> None:
         admin.create_topics({name: {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
         scene.traffic.flow(True)
         time.sleep(15.0)
-        admin.create_partitions({name: partitions})
+    subprocess.run(CRISIS + ["topics"], env={**os.environ, **scene.env}, check=True)
 
 
 @contextlib.contextmanager
@@ -244,7 +244,7 @@ FULL = (
     Fault("broker's disk full", broker_disk_full),
     Fault("broker restarted empty", broker_empty, "usual; by hand: `crisis topics --reset-view` and workers anew"),
     Fault("a topic missing for 15 s", topic_missing, "usual; by hand: `crisis topics`"),
-    Fault("a topic with too few partitions for 15 s", too_few_partitions, "usual; by hand: its partitions"),
+    Fault("a topic with too few partitions for 15 s", too_few_partitions, "usual; by hand: `crisis topics`"),
     Fault("Redis stopped for 60 s", redis_away(60)),
     Fault("Redis restarted empty", redis_away(2, empty=True), "usual; the page's list and counters begin anew"),
     Fault("Redis out of memory for 30 s", redis_full(30)),
