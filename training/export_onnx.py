@@ -39,7 +39,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""  # the first word: minilm, a sentence-transformers directory or a hub id
     out: str = ""  # the bundle to write
     precision: str = "int8"  # or "fp32"
-    reduce_range: bool = True  # 7-bit weights: those of 8 overflow on processors without VNNI, which then disagree
+    reduce_range: bool = True  # 7 bits enter a product: 8 overflow on processors without VNNI, which then disagree
     texts: str = ""  # file of texts like those to be served, for int8's scales; empty = the bundled queries
     max_texts: int = 2000  # of those, spread over the whole file
     licence: str = "as the model it was exported from"  # goes into the manifest

@@ -22,6 +22,7 @@ from models.encoders.packed import Layer, PackedEncoder
 OPSET, IR = 20, 10  # what onnxruntime 1.18 already reads
 CONTRIB = "com.microsoft"  # ONNX Runtime's own operators
 MASKED = np.float32(1e9)
+HALF = 127  # of what uint8 holds
 
 
 class Range(NamedTuple):
@@ -68,12 +69,15 @@ def encoder_graph(
         if ranges is None:
             return g.add("Gemm", [x, g.constant(f"{name}.weight", weight), bias], name)
         columns = ranges[x].columns
-        rounded, scales = _quantised(weight * columns[:, None], 63 if reduce_range else 127)
+        rounded, scales = _quantised(weight * columns[:, None], 127)
         if first:
-            scale, zero = _scale(ranges[x].low, ranges[x].high)
+            steps = HALF if reduce_range else 255
+            scale, zero = _scale(ranges[x].low, ranges[x].high, steps)
             names = [g.constant(f"{x}.scale", scale), g.constant(f"{x}.zero", zero)]
             even = x if (columns == 1).all() else g.add("Mul", [x, g.constant(f"{x}.even", 1 / columns)], f"{x}.evened")
-            g.add("QuantizeLinear", [even, *names], f"{x}.uint8")
+            whole = g.add("QuantizeLinear", [even, *names], f"{x}.whole" if reduce_range else f"{x}.uint8")
+            if reduce_range:
+                g.add("Clip", [whole, "", g.constant("half", np.uint8(HALF))], f"{x}.uint8")
         weights = [g.constant(f"{name}.weight", rounded), f"{x}.scale", g.constant(f"{name}.scales", scales)]
         return g.add("MatMulIntegerToFloat", [f"{x}.uint8", *weights, f"{x}.zero", "", bias], name, CONTRIB)
 
@@ -203,7 +207,7 @@ def _quantised(weight: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
     return np.rint(weight / scales).astype(np.int8), scales
 
 
-def _scale(low: float, high: float) -> tuple[np.float32, np.uint8]:
-    """Scale and zero point of uint8 over a range that holds 0."""
-    scale = np.float32(max(high - low, 1e-12) / 255)
-    return scale, np.uint8(min(255, round(-low / scale)))
+def _scale(low: float, high: float, steps: int) -> tuple[np.float32, np.uint8]:
+    """Scale and zero point of uint8 over a range that holds 0, in so many steps."""
+    scale = np.float32(max(high - low, 1e-12) / steps)
+    return scale, np.uint8(min(steps, round(-low / scale)))
