@@ -14,7 +14,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PATIENCE_S = 240.0
+PATIENCE_S = 480.0
 LOOK_S = 0.02  # between two looks
 
 

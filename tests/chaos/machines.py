@@ -19,7 +19,7 @@ from tests.services.kafka import Node, free_ports
 from tests.services.needs import Missing
 
 AGAIN_S = 1.0  # a supervisor starts a process again so long after it ended
-READY_S = 30.0
+READY_S = 180.0
 
 
 class RedisNode:

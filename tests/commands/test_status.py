@@ -12,6 +12,7 @@ from streams.config import load_settings
 from streams.view.connect import connect
 from streams.view.live import LiveView
 from streams.view.status import WorkerStatus
+from tests.dashboard.seeding import SPEAKS_S
 from tests.outputs.topics import fresh_prefix
 
 
@@ -39,7 +40,7 @@ async def test_a_worker_that_speaks_is_live_and_a_broker_that_is_away_is_said(re
         if level == "live":
             make_topics(settings)
         redis = connect(settings.redis)
-        await LiveView(redis, settings).put_worker("w", WorkerStatus(time.time(), list(AGENTS), "v"))
+        await LiveView(redis, settings).put_worker("w", WorkerStatus(time.time() + SPEAKS_S, list(AGENTS), "v"))
         assert (await ask(settings)).level == level
         await redis.aclose()
 

@@ -25,6 +25,8 @@ from streams.broker.topics import AGENTS
 from streams.view.live import LiveView
 from streams.view.status import WorkerStatus
 
+SPEAKS_S = 3600.0  # a worker whose word is so far ahead counts as speaking, however slow the machine of the test
+
 HOSTILE = {
     "script": '<script>document.title="owned"</script><img src=x onerror="document.title=\'owned\'"> water please',
     "rtl": "\u202egnp.exe \u202e we need water \u2066 unclosed",
@@ -241,7 +243,7 @@ async def fill(
     for i in (1, 2):
         await view.put_worker(
             f"worker-{i}",
-            WorkerStatus(now, list(AGENTS[: 4 if i == 1 else 3]), "static-1", {"posts.raw": 0}),
+            WorkerStatus(now + SPEAKS_S, list(AGENTS[: 4 if i == 1 else 3]), "static-1", {"posts.raw": 0}),
         )
 
 

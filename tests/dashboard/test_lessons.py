@@ -16,9 +16,9 @@ from tests.dashboard.seeding import fill, several
 from tests.dashboard.serving import Served, served
 from tests.dashboard.test_page import cards, opened, until_open
 from tests.outputs.topics import fresh_prefix
+from tests.waiting import PATIENCE_S, wait_until
 
-CLIENT = httpx.Client(timeout=30)
-SLOW_MS = 20_000  # a label is on the broker before the page shows it
+CLIENT = httpx.Client(timeout=PATIENCE_S)
 GET, POST = CLIENT.get, CLIENT.post
 
 
@@ -37,16 +37,8 @@ def server(settings: Settings) -> Iterator[Served]:
         now = time.time()
         running.call(lambda view: fill(view, several(12, now), now))
         until_open(running, 12)
-        until(lambda: GET(f"{running.url}/api/taught").json()["problem"] == "")
+        wait_until(lambda: GET(f"{running.url}/api/taught").json()["problem"] == "")
         yield running
-
-
-def until(done) -> None:
-    for _ in range(400):
-        if done():
-            return
-        time.sleep(0.05)
-    raise AssertionError("never")
 
 
 def test_a_verdict_is_taught_measured_and_taken_back(server, settings):
@@ -94,21 +86,21 @@ def test_one_key_teaches_the_next_card_follows_and_the_same_key_takes_it_back(br
         page.locator("#who-name").fill("Ada")
         page.keyboard.press("Enter")
         first, second = cards(page).nth(0), cards(page).nth(1)
-        expect(first.locator(".verdicts .v-wrong")).to_have_attribute("aria-pressed", "true", timeout=SLOW_MS)
-        expect(first.locator(".said")).to_have_text("says Ada", timeout=SLOW_MS)
+        expect(first.locator(".verdicts .v-wrong")).to_have_attribute("aria-pressed", "true")
+        expect(first.locator(".said")).to_have_text("says Ada")
         page.keyboard.press("k")  # whichever was focused when the dialog closed: back to the first
         page.keyboard.press("k")
         page.keyboard.press("r")  # asked for the name once only
-        expect(second).to_be_focused(timeout=SLOW_MS)
+        expect(second).to_be_focused()
         page.keyboard.press("n")
-        expect(second.locator(".verdicts .v-none")).to_have_attribute("aria-pressed", "true", timeout=SLOW_MS)
-        until(lambda: sorted(x.verdict for x in read_labels(settings).values()) == ["none", "right"])
+        expect(second.locator(".verdicts .v-none")).to_have_attribute("aria-pressed", "true")
+        wait_until(lambda: sorted(x.verdict for x in read_labels(settings).values()) == ["none", "right"])
         page.locator(".teaching summary").click()
-        expect(page.locator("#lessons li")).to_have_count(2, timeout=SLOW_MS)
+        expect(page.locator("#lessons li")).to_have_count(2)
         page.locator("#lessons li", has_text="not a need").get_by_role("button").click()
-        expect(page.locator("#lessons li")).to_have_count(1, timeout=SLOW_MS)
-        expect(second.locator(".verdicts .v-none")).to_have_attribute("aria-pressed", "false", timeout=SLOW_MS)
+        expect(page.locator("#lessons li")).to_have_count(1)
+        expect(second.locator(".verdicts .v-none")).to_have_attribute("aria-pressed", "false")
         page.keyboard.press("Escape")
         page.keyboard.press("j")
         page.keyboard.press("r")
-        until(lambda: not read_labels(settings))
+        wait_until(lambda: not read_labels(settings))

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from models.records import Evidence, Post, Reading
 from tests.dashboard.seeding import HOSTILE, fill, hostile, invent, several
 from tests.dashboard.serving import Served, frame, served, settings_for
+from tests.waiting import PATIENCE_S, wait_until
 
 POSTS = [
     Post("s1", "people trapped under a collapsed roof", time.time(), time.time(), "en", "sms"),
@@ -32,11 +33,11 @@ def server(redis_url: str) -> Iterator[Served]:
 
 def until_open(server: Served, total: int) -> None:
     """Wait until the dashboard has read that many open alerts."""
-    for _ in range(200):
-        if httpx.get(f"{server.url}/api/alerts").json()["total"] == total:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"never {total} open alerts")
+
+    def open_now() -> int:
+        return httpx.get(f"{server.url}/api/alerts", timeout=PATIENCE_S).json()["total"]
+
+    wait_until(lambda: open_now() == total, open_now)
 
 
 @pytest.fixture
@@ -47,6 +48,7 @@ def page(browser: Browser, server: Served) -> Iterator[Page]:
 def opened(browser: Browser, server: Served, viewport: dict, path: str = "/", **options: object) -> Iterator[Page]:
     """A page that fails the test on any script error, refused resource or dialog."""
     context = browser.new_context(viewport=viewport, **options)
+    context.set_default_timeout(1000 * PATIENCE_S)
     made, wrong = context.new_page(), []
     made.on("pageerror", lambda error: wrong.append(f"error: {error}"))
     made.on(
@@ -281,7 +283,7 @@ def test_who_loses_the_connection_is_told_and_catches_up(page, server):
     page.evaluate("dispatchEvent(new Event('offline'))")
     server.call(lambda view: view.put_alerts([invent(905, text="while you were away", at=time.time())]))
     page.context.set_offline(False)
-    expect(cards(page).first).to_contain_text("while you were away", timeout=15_000)
+    expect(cards(page).first).to_contain_text("while you were away")
 
 
 def test_older_alerts_are_one_click_away(browser, server):
@@ -325,7 +327,9 @@ def test_many_alerts_of_one_post_fold_to_the_surest_three(page, server):
         invent(970, q, text="everything is gone", score=0.5 + n / 100, at=time.time()) for n, q in enumerate(queries)
     ]
     server.call(lambda view: view.put_alerts(many))
-    seen = page.locator('#list > .card[data-post="p970"]').locator("visible=true")
+    ours = page.locator('#list > .card[data-post="p970"]')
+    expect(ours).to_have_count(5)  # all have come
+    seen = ours.locator("visible=true")
     expect(seen).to_have_count(3)
     assert [one.split("\n")[1] for one in seen.all_inner_texts()] == ["Animals", "Money", "Shelter"]
     page.get_by_role("button", name="+2 weaker").click()
@@ -357,14 +361,15 @@ def test_posts_of_one_cluster_are_one_card_that_says_how_many_more_and_the_count
     expect(cards(page)).to_have_count(43)
     seen = page.locator('#list > .card[data-crowd^="c-new"]').locator("visible=true")
     expect(seen).to_have_count(1)
-    expect(seen.locator(".also")).to_have_text("also Need: Food 41 %")  # the first of them stays the card
-    expect(seen.locator(".crowd")).to_have_text("+2 more, 2 authors, 2 languages")
-    assert cards(page).first.get_attribute("data-post") == "x:0/990"  # where the newest of them stands
+    first = page.locator('#list > .card[data-post="x:0/990"]')  # stays the card
+    expect(first.locator(".also")).to_have_text("also Need: Food 41 %")
+    expect(first.locator(".crowd")).to_have_text("+2 more, 2 authors, 2 languages")
+    expect(cards(page).first).to_have_attribute("data-post", "x:0/990")  # where the newest of them stands
     expect(page.locator("#count")).to_have_text("43 posts stand")
     expect(page.locator("#needs-total")).to_have_text(str(43 - 13))
-    seen.locator(".crowd").click()
+    first.locator(".crowd").click()
     expect(seen).to_have_count(3)
-    page.locator("#list > .card[data-crowd^='c-new'] .crowd").locator("visible=true").click()
+    first.locator(".crowd").click()
     expect(seen).to_have_count(1)
 
 

@@ -7,11 +7,9 @@ import sys
 
 import httpx
 import psutil
-import pytest
 
 from streams.commands.demo import _settings, environment
-
-pytestmark = pytest.mark.timeout(180)
+from tests.waiting import PATIENCE_S
 
 
 def test_the_demo_plays_to_its_end_and_leaves_nothing_running(tmp_path):
@@ -31,7 +29,7 @@ def test_the_demo_plays_to_its_end_and_leaves_nothing_running(tmp_path):
         ],
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=2 * PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -72,11 +70,11 @@ def test_ctrl_c_stops_the_demo_cleanly_while_it_serves_its_dashboard(tmp_path):
         for line in child.stdout:
             if found := re.search(r"http://127\.0\.0\.1:\d+", line):
                 break
-        assert httpx.get(found[0]).status_code == 200
+        assert httpx.get(found[0], timeout=PATIENCE_S).status_code == 200
         below = psutil.Process(child.pid).children(recursive=True)
         assert len(below) >= 3
         child.send_signal(signal.SIGINT)
-        rest = child.communicate(timeout=60)[0]
+        rest = child.communicate(timeout=PATIENCE_S)[0]
         assert child.returncode == 0, rest
         assert not [p for p in below if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
     finally:

@@ -14,8 +14,9 @@ from models.matching import READINGS
 from models.queries import load_queries
 from models.records import Frame, MatchedFrame
 from streams.pipeline.frames import decode_frame
+from tests.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.redis, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.redis
 
 
 def frames(live, topic, kind):
@@ -32,7 +33,7 @@ async def test_posts_that_match_many_queries_are_read_once_each_and_clustered(st
     async with start(partitions=1) as live:
         await live.start_worker()
         await live.send(json.dumps({"id": i, "text": f"{needs} {n}", "lang": "en"}).encode() for n, i in enumerate(ids))
-        counts = await live.until_through(len(ids), within_s=120)
+        counts = await live.until_through(len(ids))
         assert counts["alert"] == len(ids)
         await live.until_placed()
         matched = frames(live, "posts.matched", MatchedFrame)
@@ -51,9 +52,9 @@ async def test_a_record_full_of_short_repeats_of_a_post_with_a_long_id_is_counte
         await live.until_through(1)
         topic = live.settings.topics.name("posts.raw")
         with contextlib.closing(KafkaProducer(bootstrap_servers=live.settings.broker.bootstrap)) as producer:
-            await asyncio.to_thread(producer.send(topic, record).get, 30)
+            await asyncio.to_thread(producer.send(topic, record).get, PATIENCE_S)
         await live.send([json.dumps({"id": "after", "text": "nice weather for a walk today"}).encode()])
-        counts = await live.until_through(repeats + 2, within_s=120)
+        counts = await live.until_through(repeats + 2)
         assert counts["folded"] == repeats
         assert await live.view.repeats_of(["x" * 52]) == [repeats]
         await live.until_placed()
@@ -68,7 +69,7 @@ async def test_a_large_record_that_is_no_frame_is_refused_and_the_worker_goes_on
         await live.start_worker()
         with contextlib.closing(KafkaProducer(bootstrap_servers=live.settings.broker.bootstrap)) as producer:
             sent = producer.send(live.settings.topics.name("posts.clean"), b"\xff" * 900_000, partition=0)
-            await asyncio.to_thread(sent.get, 30)
+            await asyncio.to_thread(sent.get, PATIENCE_S)
         await live.send([json.dumps({"id": "after", "text": "nice weather for a walk today"}).encode()])
         await live.until_through(1)
         assert [json.loads(r.value)["reason"] for r in live.read("posts.rejected")] == ["bad_frame"]

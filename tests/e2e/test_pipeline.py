@@ -1,6 +1,7 @@
 """The live path, end to end: real processes, a real broker (both of them), real Redis."""
 
 import asyncio
+import itertools
 import json
 import time
 
@@ -12,7 +13,7 @@ from streams.broker.queries import publish_queries
 from streams.commands.replay import replay_file
 from tests.e2e.harness import DEMO, gist, lines_of, newest
 
-pytestmark = [pytest.mark.redis, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.redis
 
 
 def post(number: int, text: str, **fields) -> bytes:
@@ -53,7 +54,7 @@ async def test_one_worker_killed_half_way_loses_nothing_and_alerts_nothing_twice
         await live.until(lambda c: c.get("read", 0) >= 200)
         await live.kill(first)
         await live.send(lines[2000:])
-        counts = await live.until_through(len(lines), within_s=120)
+        counts = await live.until_through(len(lines))
         assert counts["read"] == len(lines)
         published = live.alerts()
         told = {a["post"]["id"] for a in published}
@@ -86,17 +87,16 @@ async def test_a_new_query_matches_without_a_restart(start):
             sentences={"en": ["A swarm of bees sits in our kitchen, we need a beekeeper"]},
             threshold=0.3,
         )
-        patience = time.monotonic() + 30.0  # a second or two; a deadline, not a measure
         publish_queries(live.settings, {boats.id: boats})
-        number = 1
-        while time.monotonic() < patience:
+        numbers = itertools.count(1)
+
+        async def matches() -> bool:
+            number = next(numbers)
             await live.send([post(number, f"a swarm of bees is in my kitchen, we need a beekeeper, case {number}")])
             await live.until_through(number + 1)
-            number += 1
-            if any(a["query_id"] == boats.id for a in live.alerts()):
-                break
-        else:
-            pytest.fail("no alert of the new query within 30 s")
+            return any(a["query_id"] == boats.id for a in live.alerts())
+
+        await live.become(matches)
         publish_queries(live.settings, {boats.id: None})
 
 

@@ -29,6 +29,7 @@ from streams.releases.release import Release
 from streams.releases.topic import read_release
 from streams.releases.versions import load_version, make_ready
 from streams.view.status import WorkerStatus
+from tests.dashboard.seeding import SPEAKS_S
 from tests.releases.tiny import in_ek, rotated_bundle, shuffled_bundle, tiny_bundle, words_of
 
 NEED = "we have no drinking water, please send water"
@@ -167,8 +168,8 @@ def test_two_versions_that_differ_only_in_what_was_measured_are_told_apart(setti
     assert [a.registry_version for a in made] == [registry["v1"], other]
     assert len({a.encoder_version for a in made}) == 1 and len({a.alert_id for a in made}) == 1
 
-    now = time.time()
-    workers = {n: WorkerStatus(now, encoder_version=encoder_of(other), registry_version=other) for n in ("a", "b")}
+    at = time.time() + SPEAKS_S
+    workers = {n: WorkerStatus(at, encoder_version=encoder_of(other), registry_version=other) for n in ("a", "b")}
 
     async def live(*_):
         return {}, workers

@@ -1,4 +1,7 @@
-"""A canary with one thing wrong is ended by what was counted of it, through Redis and the topic; a good one stays."""
+"""A canary with one thing wrong is ended by what was counted of it, through Redis and the topic; a good one stays.
+
+The topic itself is held to both brokers in test_release.py.
+"""
 
 import asyncio
 import contextlib
@@ -42,7 +45,7 @@ class Troubled:
 
 
 @pytest.fixture
-def shop(tmp_path, monkeypatch, broker, redis_url):
+def shop(tmp_path, monkeypatch, embedded_broker, redis_url):
     monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
     tiny_bundle(tmp_path / "v1", words=words_of([NEED, *SAID]))
     rotated_bundle(tmp_path / "v2", tmp_path / "v1")
@@ -50,7 +53,7 @@ def shop(tmp_path, monkeypatch, broker, redis_url):
     registry = Registry(tmp_path / "registry")
     settings = load_settings(
         encoder={"registry": registry.url},
-        broker={"bootstrap": broker},
+        broker={"bootstrap": embedded_broker},
         redis={"url": redis_url},
         topics={"prefix": f"{tmp_path.name}.", "partitions": 2},
     )

@@ -6,9 +6,10 @@ import contextlib
 import shutil
 from collections.abc import Iterator
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.services.needs import Missing
+from tests.waiting import PATIENCE_S
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 FLAGS = [
@@ -35,8 +36,9 @@ def find_chromium() -> str:
 def running_browser() -> Iterator[Browser]:
     """Raises Missing."""
     executable = find_chromium()
+    expect.set_options(timeout=1000 * PATIENCE_S)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS, timeout=1000 * PATIENCE_S)
         try:
             yield browser
         finally:
