@@ -48,6 +48,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     file: str = ""  # .tsv or .jsonl (.gz allowed); empty = need, offer or neither, from the bundled queries
     text: str = "text"  # its column with the text
     label: str = "label"  # its column with the class; of a list the first
+    only: str = ""  # COLUMN=VALUE: only these rows, of a file that holds several sets
     split: str = "split"  # its column with train, dev or test; without one: 70, 10 and 20 %, stratified
     split_seed: int = 42  # the paper's random state
     most: int = 0  # rows used at most, a sample by `split_seed`; 0 = all
@@ -84,7 +85,17 @@ class Dataset(Struct, frozen=True):
 def read_dataset(config: Config) -> Dataset:
     """Raises DataError where the file, a split name or a class is unusable."""
     if config.file:
-        table = read_table(Path(config.file), (config.text, config.label), (config.split,))
+        column, equals, value = config.only.partition("=")
+        if config.only and not equals:
+            raise ConfigError(f"only={config.only}: write COLUMN=VALUE")
+        asked = (config.text, config.label, *([column] if column else []))
+        table = [
+            row
+            for row in read_table(Path(config.file), asked, (config.split,))
+            if not column or row.pop(column) == value
+        ]
+        if not table:
+            raise DataError(f"{config.file}: no row where {column} is {value}")
     else:
         table = [
             {config.text: p.text, config.label: p.query.split(".")[0]}

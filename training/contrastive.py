@@ -26,6 +26,7 @@ from sentence_transformers.sentence_transformer.losses import (
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from transformers.utils import logging
 
+from models.encoders.stored_cleaning import store_cleaning
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training import mlm
@@ -174,9 +175,10 @@ def main(config: Config) -> Path:
     )
     trace = fit(model, losses, pace, out, run_key(config, data_hash), validate, title="contrast")
     logging.disable_progress_bar()
-    model.save_pretrained(str(out / "complete"), create_model_card=False)
+    cleaning = Cleaning(mention_token=config.mention_token)
+    save_model(out / "complete", model, cleaning)
     load_weights(out / BEST, model)
-    model.save_pretrained(str(out / "best"), create_model_card=False)
+    save_model(out / "best", model, cleaning)
     metrics = {
         "error_before": trace.history[0][1],
         "error_best": trace.best,
@@ -189,6 +191,12 @@ def main(config: Config) -> Path:
     write_result(out / "run.json", config, data_hash, config.seed, metrics)
     print(f"held-out anchors that miss their positive: {trace.history[0][1]:.3f} → {trace.best:.3f} → {out}")
     return out
+
+
+def save_model(folder: Path, model: SentenceTransformer, cleaning: Cleaning) -> None:
+    """A sentence-transformers directory that says how its text was cleaned."""
+    model.save_pretrained(str(folder), create_model_card=False)
+    store_cleaning(folder, cleaning)
 
 
 def to_device(features: dict, where: torch.device) -> dict:

@@ -32,7 +32,7 @@ from models.errors import ConfigError
 from models.text import Cleaning
 from training.corpus import Bags, Corpus, capped, pair_weights, to_bags, without_accents
 from training.data import SOURCES, data_dir, training_pairs, unique_texts
-from training.jobs import cache_dir, run, write_atomically
+from training.jobs import cache_dir, run, write_atomically, write_result
 from training.loop import Pace, fit, run_key
 from training.losses import in_batch_contrast
 from training.runs import Run, read_run
@@ -69,6 +69,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     shrink_letters: float = 1.0  # what the letter groups of `init` are multiplied by at the start
     cap: int = 500_000  # most pairs of one language from one source
     max_pairs: int = 0  # 0 = all; the smoke preset takes a sample
+    validation: int = 1_000  # transformer students: English sentences set aside, by which the best weights are found
+    validate_every: int = 1_000  # steps, of a transformer student
     seed: int = 1
     checkpoint_every: int = 200
     out: str = ""  # default CRISIS_CACHE/distill-<student>
@@ -81,7 +83,15 @@ PRESETS = {
     "laptop": Config(),
     # The papers' run: no contrast, the teacher's own dimensions, 20 epochs over what there is.
     "paper": Config(
-        student="xlmr", dim=384, batch=128, steps=214_000, lr=2e-5, warmup=20_000, contrast=0, checkpoint_every=5_000
+        student="xlmr",
+        dim=384,
+        batch=128,
+        steps=214_000,
+        lr=2e-5,
+        warmup=20_000,
+        contrast=0,
+        checkpoint_every=5_000,
+        validate_every=5_000,
     ),
 }
 # Words and names are seen less often than sentences: they outnumber them and teach no context.
@@ -168,8 +178,19 @@ def main(config: Config) -> Path:
     corpus = load_corpus(config)
     if config.student == "static":
         return distil_static(config, corpus, out)
-    pace = Pace(config.steps, config.lr, config.warmup, config.seed, config.checkpoint_every)
-    return distil_transformer(config.student, corpus, pace, config.batch, run_key(config, corpus.data_hash), out)
+    pace = Pace(config.steps, config.lr, config.warmup, config.seed, config.checkpoint_every, config.validate_every)
+    trace = distil_transformer(
+        config.student, corpus, pace, config.batch, run_key(config, corpus.data_hash), out, config.validation
+    )
+    metrics = {
+        "loss_before": trace.history[0][1],
+        "loss_best": trace.best,
+        "best_step": trace.best_step,
+        "pairs": len(corpus.text_id),
+        "history": trace.history,
+    }
+    write_result(out / "run.json", config, corpus.data_hash, config.seed, metrics)
+    return out / "model"
 
 
 def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +27,7 @@ from models.moments import rfc3339
 __all__ = ["cache_dir", "code_version", "read_config", "run", "write_atomically", "write_result"]
 
 C = TypeVar("C", bound=msgspec.Struct)
+RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def cache_dir() -> Path:
@@ -72,7 +74,9 @@ def run(
         print(help_text(main, presets))
         sys.exit(0 if words else 2)
     try:
-        main(read(words) if read else read_config(presets, words))
+        config = read(words) if read else read_config(presets, words)
+        code_version()  # asked before hours of work
+        main(config)
     except (
         CrisisError,
         OSError,
@@ -127,15 +131,19 @@ def write_atomically(path: Path, content: bytes) -> None:
     os.replace(temporary, path)
 
 
+@cache  # asked first when a job begins: a commit or an edit made meanwhile is not what ran
 def code_version() -> str:
-    """The commit the job ran from, with `+changes` where the tree differed; `unknown` outside a checkout."""
+    """The commit the job began from, with `+changes` where the tree differed; `unknown` outside a checkout.
+
+    What lies in training/results does not count: it is what jobs write.
+    """
     try:
         here = Path(__file__).resolve().parent
         commit = subprocess.run(
             ["git", "rev-parse", "--short=12", "HEAD"], cwd=here, capture_output=True, text=True, check=True
         ).stdout.strip()
         changed = subprocess.run(
-            ["git", "status", "--porcelain", "--", "training", "models"],
+            ["git", "status", "--porcelain", "--", "training", "models", ":!training/results"],
             cwd=here.parent,
             capture_output=True,
             text=True,
@@ -164,19 +172,22 @@ def _short(value: Any) -> Any:
     return f"{key}{equals}{Path(path).name}"
 
 
-def write_result(
-    path: Path, config: msgspec.Struct, data_hash: str, seed: int, metrics: Mapping[str, Any], commit: str = ""
-) -> None:
-    """One JSON per run: what ran, on what, with which data and seed, and what came out.
+def write_result(path: Path, config: msgspec.Struct, data_hash: str, seed: int, metrics: Mapping[str, Any]) -> Path:
+    """One JSON per run: what ran, on what, with which data and seed, and what came out. Returns where it lies.
 
-    commit: `code_version()` when the job began; default now, which a commit made meanwhile would falsify.
+    training/results holds only what committed code made: of other code it goes to CRISIS_CACHE/results, and is said.
     """
+    if code_version().endswith("+changes") and RESULTS in path.resolve().parents:
+        path = cache_dir() / "results" / path.resolve().relative_to(RESULTS)
+        print(
+            f"training/ or models/ has changes that no commit holds: the result is in {path}, not in training/results"
+        )
     module = getattr(sys.modules["__main__"], "__spec__", None)
     record = {
         "command": " ".join(
             ["python -m", module.name.removesuffix(".__main__") if module else "?", *map(_short, sys.argv[1:])]
         ),
-        "commit": commit or code_version(),
+        "commit": code_version(),
         "machine": machine(),
         "finished_at": rfc3339(time.time(), "seconds"),
         "data_hash": data_hash,
@@ -185,3 +196,4 @@ def write_result(
         "metrics": metrics,
     }
     write_atomically(path, json.dumps(record, indent=1, ensure_ascii=False).encode() + b"\n")
+    return path

@@ -43,6 +43,7 @@ class Pace(Struct, frozen=True):
     clip: float = 0.0  # largest gradient norm; 0 = no limit
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.999)  # AdamW's memory of gradients and of their squares
+    eps: float = 1e-8  # AdamW's, beside the root of the squares
     fused: bool = False  # AdamW in one pass over each tensor: worth it for one large table
     falls_from_start: bool = False  # the rate falls from step 0, under the warm-up; else from the warm-up's end
 
@@ -107,6 +108,7 @@ def fit(
         lr=pace.lr,
         weight_decay=pace.weight_decay,
         betas=pace.betas,
+        eps=pace.eps,
         fused=pace.fused,
     )
     trace = resume(folder / CHECKPOINT, key, module, optimizer)

@@ -24,6 +24,7 @@ from tokenizers import Tokenizer, processors
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
 from transformers.utils import logging
 
+from models.encoders.stored_cleaning import store_cleaning
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training import tokenizer as tokenizer_job
@@ -239,7 +240,7 @@ def main(config: Config) -> Path:
 
     def after_step(step: int) -> None:
         if step == max(1, round(len(train) / batch)):
-            save_model(out / "onelook", model, tokenizer)
+            save_model(out / "onelook", model, tokenizer, cleaning)
 
     pace = Pace(
         steps=steps,
@@ -251,9 +252,9 @@ def main(config: Config) -> Path:
     )
     data_hash = hash_rows(texts)
     trace = fit(model, losses, pace, out, run_key(config, data_hash), validate, after_step, "masked LM")
-    save_model(out / "complete", model, tokenizer)
+    save_model(out / "complete", model, tokenizer, cleaning)
     load_weights(out / BEST, model)
-    save_model(out / "best", model, tokenizer)
+    save_model(out / "best", model, tokenizer, cleaning)
     metrics = {
         "loss_before": trace.history[0][1],
         "loss_best": trace.best,
@@ -268,11 +269,12 @@ def main(config: Config) -> Path:
     return out
 
 
-def save_model(folder: Path, model, tokenizer) -> None:
+def save_model(folder: Path, model, tokenizer, cleaning: Cleaning) -> None:
     """A directory that transformers and sentence-transformers (with mean pooling) load."""
     logging.disable_progress_bar()  # one bar a job is enough
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    store_cleaning(folder, cleaning)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from models.encoders.stored_cleaning import store_cleaning
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training.corpus import Corpus
-from training.loop import Pace, autocast, device, fit
+from training.loop import BEST, Pace, Trace, autocast, device, fit, load_weights
 
 # The paper's names for what a hub id would say.
 KNOWN = {"xlmr": "FacebookAI/xlm-roberta-base", "mbert": "google-bert/bert-base-multilingual-cased"}
@@ -24,10 +25,13 @@ KNOWN = {"xlmr": "FacebookAI/xlm-roberta-base", "mbert": "google-bert/bert-base-
 PAPER_CLEANING = Cleaning(mention_token="@MENTION")
 
 
-def distil_transformer(student: str, corpus: Corpus, pace: Pace, batch: int, key: str, out: Path) -> Path:
-    """Train, and save a sentence-transformers directory in `out`/model.
+def distil_transformer(
+    student: str, corpus: Corpus, pace: Pace, batch: int, key: str, out: Path, validation: int
+) -> Trace:
+    """Train, and save in `out`/model a sentence-transformers directory with the weights that validated best.
 
-    student: a name of KNOWN, a transformers directory or a hub id; batch: pairs a step; key: names the run, see `fit`.
+    student: a name of KNOWN, a transformers directory or a hub id; batch: pairs a step; key: names the run, see `fit`;
+    validation: English sentences that are set aside with their translations, at most a tenth of all.
     """
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
@@ -42,7 +46,8 @@ def distil_transformer(student: str, corpus: Corpus, pace: Pace, batch: int, key
     model = SentenceTransformer(modules=[body, Pooling(width, "mean")])
     where = device()
     model.to(where)
-    chances = np.cumsum(corpus.chance)
+    held, chance = set_aside(corpus, validation, pace.seed)
+    chances = np.cumsum(chance)
 
     def vectors(texts: list[str]) -> torch.Tensor:
         features = {k: v.to(where) for k, v in model.preprocess(texts).items() if isinstance(v, torch.Tensor)}
@@ -58,6 +63,32 @@ def distil_transformer(student: str, corpus: Corpus, pace: Pace, batch: int, key
         for texts in (english, text):
             yield torch.nn.functional.mse_loss(vectors(texts), goal)
 
-    fit(model, losses, pace, out, key, title=f"distilling {student}")
+    def validate() -> float:
+        """The two terms of the loss, of the pairs set aside."""
+        total = 0.0
+        for rows in np.array_split(held, -(-len(held) // batch)):
+            goal = torch.from_numpy(target[corpus.english_id[rows]]).to(where)
+            for texts in (
+                [clean(corpus.english[corpus.english_id[i]], PAPER_CLEANING) for i in rows],
+                [clean(corpus.texts[corpus.text_id[i]], PAPER_CLEANING) for i in rows],
+            ):
+                total += torch.nn.functional.mse_loss(vectors(texts), goal).item() * len(rows)
+        return total / len(held)
+
+    trace = fit(model, losses, pace, out, key, validate, title=f"distilling {student}")
+    load_weights(out / BEST, model)
     model.save(str(out / "model"))
-    return out / "model"
+    store_cleaning(out / "model", PAPER_CLEANING)
+    return trace
+
+
+def set_aside(corpus: Corpus, most: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """(pairs to validate by, (pairs,) chance of being drawn, 0 for those): of `most` English sentences, at most a tenth
+    of all, every pair is left out of training, and one of each validates.
+    """
+    rng = np.random.default_rng(seed)
+    english = rng.permutation(len(corpus.english))[: max(1, min(most, len(corpus.english) // 10))]
+    away = np.isin(corpus.english_id, english)
+    order = rng.permutation(np.flatnonzero(away))
+    _, first = np.unique(corpus.english_id[order], return_index=True)
+    return np.sort(order[first]), np.where(away, 0.0, corpus.chance)

@@ -20,6 +20,7 @@ from tokenizers import pre_tokenizers
 from transformers import BertConfig, BertModel
 
 from models.encoders.batching import encode_in_windows, micro_batches
+from models.encoders.stored_cleaning import stored_cleaning
 from models.errors import EncoderError
 from models.text import Cleaning
 
@@ -150,7 +151,7 @@ class CharacterAwareEncoder:
         self._encoder = load_character_encoder(folder).to(self._device)
         self._max_words = self._encoder.shape.max_words
         self.dim: int = self._encoder.shape.dim
-        self.cleaning = cleaning or Cleaning()
+        self.cleaning = cleaning or stored_cleaning(folder)
         digest = hashlib.sha256(repr((self._encoder.shape, self.cleaning)).encode())
         digest.update((folder / "model.safetensors").read_bytes())
         self.version: str = digest.hexdigest()[:12]

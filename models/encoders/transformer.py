@@ -19,6 +19,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize,
 
 from models.encoders.batching import encode_in_windows, micro_batches, packed_batches
 from models.encoders.packed import Packed, PackedEncoder, refusal
+from models.encoders.stored_cleaning import stored_cleaning
 from models.errors import EncoderError
 from models.text import Cleaning
 
@@ -37,10 +38,7 @@ class TransformerEncoder:
 
     def __init__(self, ref: str | Path, cleaning: Cleaning | None = None, packed: bool | None = None) -> None:
         ref = str(ref)
-        # The CrisisTransformers sentence encoders of 2024 read @MENTION, all else here @USER.
-        self.cleaning = cleaning or Cleaning(
-            mention_token="@MENTION" if "CT-" in ref and ref.endswith("-SE") else "@USER"
-        )
+        self.cleaning = cleaning or stored_cleaning(ref)
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         try:
             model = SentenceTransformer(ref, device=str(self.device))

@@ -12,8 +12,10 @@ from sentence_transformers.sentence_transformer.modules import Dense, StaticEmbe
 
 from models.encoders.load import load_encoder
 from models.encoders.probes import check_probes, probe_vectors
+from models.encoders.stored_cleaning import store_cleaning
 from models.encoders.transformer import TransformerEncoder
 from models.errors import EncoderError
+from models.text import Cleaning
 from tests.models.tiny_transformer import TEXTS, save_tiny, tiny_model, tiny_tokenizer
 
 
@@ -99,6 +101,20 @@ def test_windows_and_batches_keep_the_order(tiny):
 def test_the_mention_token_is_the_papers(tmp_path):
     save_tiny(tmp_path).rename(tmp_path / "CT-XLMR-SE")
     assert load_encoder(tmp_path / "CT-XLMR-SE").cleaning.mention_token == "@MENTION"
+    (tmp_path / "CT-XLMR-SE").rename(tmp_path / "CT-M1-Complete-SE")  # of 2023: the name alone says nothing
+    assert load_encoder(tmp_path / "CT-M1-Complete-SE").cleaning == Cleaning(mention_token="@USER")
+
+
+def test_how_a_model_read_its_text_while_it_learnt_is_kept_beside_its_weights(tmp_path):
+    folder = save_tiny(tmp_path)
+    plain = load_encoder(folder)
+    store_cleaning(folder, Cleaning(mention_token="@MENTION", emoji_names=False))
+    told = load_encoder(folder)
+    assert told.cleaning == Cleaning(mention_token="@MENTION", emoji_names=False) and told.version != plain.version
+    np.testing.assert_array_equal(told.encode(["@me help"]), told.encode(["@you help"]))
+    (folder / "cleaning.json").write_text("{")
+    with pytest.raises(EncoderError, match="cleaning.json does not say how text is cleaned"):
+        load_encoder(folder)
 
 
 def test_probes_hold_torch_too(tiny):

@@ -2,6 +2,7 @@
 
 import copy
 import gzip
+import json
 import random
 
 import msgspec
@@ -18,9 +19,10 @@ from models.encoders.load import load_encoder
 from models.errors import ConfigError
 from training import bundle as bundling
 from training import distill, tokenizer
-from training.corpus import Bags, capped, pair_weights, without_accents
+from training.corpus import Bags, Corpus, capped, pair_weights, without_accents
 from training.data import DataError, Pairs, in_train_half, read_aligned, read_rows, training_pairs
 from training.jobs import read_config, run
+from training.students import set_aside
 
 WORDS = "water food doctor tent blanket road bridge flood fire house child mother school river night help".split()
 # What publish would measure, were there data: the shape only.
@@ -279,9 +281,14 @@ def test_a_transformer_student_learns_saves_and_loads_as_an_encoder(data, teache
         lr=3e-3,
         warmup=10,
         contrast=0,
+        validation=40,
+        validate_every=50,
         out=str(data / "student"),
     )
     encoder = load_encoder(distill.main(config))
+    assert encoder.cleaning.mention_token == "@MENTION"  # as it learnt, wherever it lies
+    measured = json.loads((data / "student" / "run.json").read_text())["metrics"]
+    assert measured["loss_best"] == min(value for _, value in measured["history"]) < 0.6 * measured["loss_before"]
     english = [f"{a} {b}" for a, b in zip(WORDS, WORDS[1:], strict=False)]
     french = [" ".join(invented(w, "fr") for w in text.split()) for text in english]
     left, right = encoder.encode(english), encoder.encode(french)
@@ -290,6 +297,24 @@ def test_a_transformer_student_learns_saves_and_loads_as_an_encoder(data, teache
     np.testing.assert_allclose(encoder.encode(english[::-1])[::-1], left, atol=1e-5)
     assert np.isfinite(encoder.encode([""])).all()
     assert ((left @ right.T).argmax(1) == np.arange(len(english))).mean() > 0.7
+
+
+def test_no_english_sentence_that_validates_is_learnt_and_each_counts_once():
+    english_id = np.repeat(np.arange(100), 3)
+    corpus = Corpus(
+        [f"e{i}" for i in range(100)],
+        [f"t{i}" for i in range(300)],
+        english_id,
+        np.arange(300),
+        np.full(300, 1 / 300),
+        np.zeros((100, 2), np.float32),
+        "",
+        {},
+    )
+    held, chance = set_aside(corpus, 7, seed=1)
+    assert len(held) == len(set(english_id[held])) == 7
+    assert set(english_id[chance == 0]) == set(english_id[held]) and (chance == 0).sum() == 21
+    assert len(set_aside(corpus, 5_000, seed=1)[0]) == 10 and len(set_aside(corpus, 0, seed=1)[0]) == 1  # a tenth; one
 
 
 def test_evening_out_the_axes_flattens_the_variance_by_its_share():

@@ -16,6 +16,7 @@ from models.encoders.whitening import fit_whitening
 from models.errors import ConfigError
 from models.text import Cleaning
 from tests.waiting import PATIENCE_S
+from training import classify
 from training.evaluate import __main__ as job
 from training.evaluate import matching, measures, plots, report
 from training.evaluate.config import MEASURES, PRESETS, ROLASER_TASKS
@@ -249,5 +250,12 @@ def test_the_research_sets_are_read_as_their_readmes_say(data_dir, monkeypatch):
     assert len(scored["SemRel2024 dev"]) == 14 and len(scored["STS-B test"]["en"]) == 1379
     labelled = material.labelled("research")
     assert len(set(labelled["humaid"].labels)) == 10 and len(set(labelled["covid-vaccine-stance"].labels)) == 3
+    assert len(labelled["covid-vaccine-stance"].texts) == 1606 and len(labelled["vaccination-opinions"].texts) == 2787
+    assert set(labelled["sad-stress"].labels) == set(labelled["sad-covid"].labels) == {"0", "1"}
+    assert sum(bool(posts.twin) for posts in labelled.values()) == 7  # of the papers' eighteen
+    for name in material.CLASSIFIED:  # classified as they are compared: no other set's rows among them
+        if name in ("covid-vaccine-stance", "vaccination-opinions", "sad-covid"):
+            read = classify.read_dataset(classify.Config(**material.classified(name)))
+            assert len(read.texts) == len(labelled[name].texts)
     assert not {"Not labeled", "Not applicable"} & set(labelled["crisislex-t26"].labels)
     assert material.standard_english("research", 3) == sets["flores200 devtest"]["en"][:3]

@@ -118,6 +118,20 @@ def test_the_rate_rises_over_the_warm_up_and_falls_to_nothing():
     )
 
 
+def test_adam_remembers_and_softens_as_the_pace_says(tmp_path):
+    """Two steps with gradients 1 and 3, by hand: Kingma and Ba 2015, algorithm 1."""
+    model = torch.nn.Linear(1, 1, bias=False)
+    torch.nn.init.zeros_(model.weight)
+    pace = Pace(
+        steps=2, lr=0.1, warmup=2, seed=0, checkpoint_every=9, weight_decay=0.0, betas=(0.8, 0.6), eps=0.5
+    )  # rates .05, then .1
+    fit(model, lambda step: [(1.0, 3.0)[step] * model.weight.sum()], pace, tmp_path, "k")
+    first = -0.05 * 1 / (1 + 0.5)
+    mean = (0.8 * 0.2 * 1 + 0.2 * 3) / (1 - 0.8**2)
+    square = (0.6 * 0.4 * 1 + 0.4 * 9) / (1 - 0.6**2)
+    assert model.weight.item() == pytest.approx(first - 0.1 * mean / (square**0.5 + 0.5), rel=1e-5)
+
+
 def test_a_loss_that_is_no_number_stops_the_run(tmp_path):
     model = Line()
     with pytest.raises(FloatingPointError, match="nan at step 0: lower lr=0.05"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from training.data import DataError
-from training.evaluate.relatedness import lexical_overlap
+from training.evaluate.relatedness import lexical_overlap, whole_word_overlap
 from training.relatedness import (
     Judgements,
     best_worst_scores,
@@ -109,3 +109,12 @@ def test_the_command_prints_scores_and_tells_its_usage_and_what_is_wrong(tmp_pat
 def test_the_lexical_overlap_baseline_is_dice():
     assert lexical_overlap("the river rose", "The river fell fast") == pytest.approx(2 * 2 / (3 + 4))
     assert lexical_overlap("a b", "a b") == 1 and lexical_overlap("a", "b") == 0
+
+
+def test_whole_words_keep_their_vowel_signs_and_apostrophes():
+    r"""Hindi "ki" and "ka" are one letter and two signs: `\w` sees the letter alone."""
+    assert lexical_overlap("कि", "का") == 1 and whole_word_overlap("कि", "का") == 0
+    assert whole_word_overlap("पानी नहीं", "पानी है") == pytest.approx(2 / 4)
+    assert whole_word_overlap("ba'a 'yan' gudu", "ba’a yan zo") == pytest.approx(2 * 1 / 6)  # two kinds of apostrophe
+    assert whole_word_overlap("The river rose.", "the RIVER, fell fast") == pytest.approx(2 * 2 / (3 + 4))
+    assert whole_word_overlap("", "…") == 0

@@ -171,6 +171,7 @@ def test_what_does_not_fit_together_is_refused(tmp_path, base):
 
 def test_the_paper_preset_is_the_papers():
     paper = robust.PRESETS["paper"]
+    assert (paper.betas, paper.eps) == ((0.9, 0.98), 1e-6)  # section 5; torch's own are .999 and 1e-8
     assert (paper.noise_rate, paper.lr, paper.warmup, paper.clip, paper.pooling, paper.max_texts) == (
         0.1,
         1e-4,

@@ -34,7 +34,7 @@ from training.data import data_dir
 from training.evaluate import alert_figures as figures
 from training.evaluate import alert_material as material
 from training.evaluate.alert_figures import Figure, Reader
-from training.jobs import cache_dir, code_version, write_result
+from training.jobs import cache_dir, write_result
 from training.kept_vectors import KeptVectors
 from training.labels import disaster_messages, ordinary, test_sets
 from training.posts import LabelledPost, read_posts, written_posts
@@ -99,7 +99,6 @@ def main(config: Config) -> Path:
     """Print the table and write its JSON. Returns the JSON's path."""
     if unknown := [name for name in config.sets if name not in SETS]:
         raise ConfigError(f"sets={','.join(unknown)}: choose from {', '.join(SETS)}")
-    commit = code_version()  # of the code that runs: a commit made meanwhile is not it
     ref = None if config.encoder == "bundled" else config.encoder
     loaded = load(ref)
     encoder = KeptVectors(loaded.encoder, cache_dir() / "vectors")
@@ -122,7 +121,7 @@ def main(config: Config) -> Path:
     }
     show(parts, encoder.version)
     out = result_path(config, encoder.version)
-    write_result(out, config, hash_rows(hashes), config.seed, metrics, commit)
+    write_result(out, config, hash_rows(hashes), config.seed, metrics)
     print(f"→ {out}")
     return out
 

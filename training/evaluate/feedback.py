@@ -31,7 +31,7 @@ from models.matching import Matcher
 from models.queries import Query
 from training.data import data_dir, read_lines
 from training.evaluate.needs import average_precision
-from training.jobs import cache_dir, code_version, write_result
+from training.jobs import cache_dir, write_result
 from training.kept_vectors import KeptVectors
 from training.metrics.intervals import bootstrap
 from training.tables import hash_rows
@@ -93,7 +93,6 @@ class Task:
 
 def main(config: Config) -> Path:
     """Print the table and write its JSON. Returns the JSON's path."""
-    commit = code_version()
     loaded = load(None if config.encoder == "bundled" else config.encoder)
     encoder = KeptVectors(loaded.encoder, cache_dir() / "vectors")
     queries = [Query(i, i[: i.index(".")], i[i.index(".") + 1 :], i, {"en": list(t)}) for i, t in TARGETS.values()]  # type: ignore[arg-type]
@@ -119,7 +118,7 @@ def main(config: Config) -> Path:
     show(metrics)
     whole = config == PRESETS["laptop"]
     out = Path(config.out) if config.out else RESULT if whole else cache_dir() / "feedback.json"
-    write_result(out, config, hash_rows(text for t in tasks for text in t.texts), config.seed, metrics, commit)
+    write_result(out, config, hash_rows(text for t in tasks for text in t.texts), config.seed, metrics)
     print(f"→ {out}")
     return out
 

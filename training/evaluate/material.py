@@ -21,16 +21,30 @@ from training.whiten import bundled_pairs
 __all__ = ["standard_english"]
 
 PARALLEL = ("flores200 devtest", "ntrex128", "tico19 test")
-# Our name of a labelled set: its folder, the name of its twin in the CrisisTransformers papers (other rows, other
-# cleaning)
+
+
+class Source(Struct, frozen=True):
+    """Where a labelled set is: a file of CRISIS_DATA, the column with its classes, and which of its rows it has."""
+
+    file: str
+    twin: str = ""  # its twin in the CrisisTransformers papers (other rows, other cleaning)
+    label: str = "labels"
+    only: str = ""  # COLUMN=VALUE, where the file holds several sets
+
+
+_STANCE, _SAD = "covid-vaccine-stance/tweets", "sad-stressors/messages"
+# Ours of the papers' eighteen sets are those with a twin.
 LABELLED = {
-    "crisislex-t26": "CrisisLex",
-    "crisisnlp-crowdflower": "CrisisNLP",
-    "covid-vaccine-stance": "COVID-19 stance",
-    "sad-stressors": "SAD Stressor",
-    "humaid": "",
-    "crisislex-t6": "",
-    "icwsm2018-nepal-queensland": "",
+    "crisislex-t26": Source("crisislex-t26/tweets", "CrisisLex", label="type"),
+    "crisisnlp-crowdflower": Source("crisisnlp-crowdflower/tweets", "CrisisNLP"),
+    "covid-vaccine-stance": Source(_STANCE, "COVID-19 stance", only="origin=poddar2022"),
+    "vaccination-opinions": Source(_STANCE, "Vaccination opinions", only="origin=cotfas2021"),
+    "sad-stressors": Source(_SAD, "SAD Stressor"),
+    "sad-stress": Source(_SAD, "SAD Stress", label="is_stressor"),
+    "sad-covid": Source(_SAD, "SAD COVID", label="is_covid"),
+    "humaid": Source("humaid/tweets"),
+    "crisislex-t6": Source("crisislex-t6/tweets"),
+    "icwsm2018-nepal-queensland": Source("icwsm2018-nepal-queensland/tweets"),
 }
 CLASSIFIED = tuple(name for name in LABELLED if name != "crisislex-t26")  # a class in one column
 
@@ -67,21 +81,22 @@ def labelled(material: str) -> dict[str, Posts]:
         own = [post for post in bundled_posts() if post.lang == "en"]
         return {"bundled queries": Posts([post.text for post in own], [post.query for post in own])}
     found = {}
-    for name, twin in LABELLED.items():
-        file = "messages" if name == "sad-stressors" else "tweets"
-        rows = [json.loads(line) for line in read_lines(data_dir() / name / f"{file}.jsonl.gz")]
+    for name, source in LABELLED.items():
+        rows = [json.loads(line) for line in read_lines(data_dir() / f"{source.file}.jsonl.gz")]
         if name == "crisislex-t26":  # what a post is about; posts nobody labelled have no class
-            rows = [{**row, "labels": row["labels"]["type"]} for row in rows]
-            rows = [row for row in rows if row["labels"] not in ("Not labeled", "Not applicable")]
-        if name == "covid-vaccine-stance":  # the papers' set is Poddar et al.'s
-            rows = [row for row in rows if row["origin"] == "poddar2022"]
-        found[name] = Posts([row["text"] for row in rows], [row["labels"] for row in rows], twin)
+            rows = [{**row, **row["labels"]} for row in rows]
+            rows = [row for row in rows if row["type"] not in ("Not labeled", "Not applicable")]
+        column, _, value = source.only.partition("=")
+        rows = [row for row in rows if not column or row[column] == value]
+        rows = [row for row in rows if row.get(source.label)]
+        found[name] = Posts([row["text"] for row in rows], [row[source.label] for row in rows], source.twin)
     return found
 
 
-def classified_file(name: str) -> str:
-    """Path of a labelled set as `training.classify` reads it."""
-    return str(data_dir() / name / f"{'messages' if name == 'sad-stressors' else 'tweets'}.jsonl.gz")
+def classified(name: str) -> dict[str, str]:
+    """The knobs of `training.classify` that read a labelled set: its file, its classes and its rows alone."""
+    source = LABELLED[name]
+    return {"file": str(data_dir() / f"{source.file}.jsonl.gz"), "label": source.label, "only": source.only}
 
 
 def standard_english(material: str, most: int) -> list[str]:

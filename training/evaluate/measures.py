@@ -131,19 +131,18 @@ def measure_noise(encoder: Encoder, config: Config) -> dict:
 def measure_classification(encoder: Encoder, config: Config) -> dict:
     """Macro F1 of a linear head on the vectors as they are, mean and 95 % interval of the repeats."""
     sets = (
-        {name: material.classified_file(name) for name in config.classified}
+        {name: material.classified(name) for name in config.classified}
         if config.material == "research"
-        else {"bundled queries": ""}
+        else {"bundled queries": {}}
     )
     found: dict = {}
-    for name, file in sets.items():
+    for name, own in sets.items():
         # Batches and rate suit a head of one layer on unit vectors; the rest is the paper's (see training.classify).
         knobs = classify.Config(
-            file=file,
-            label="labels" if file else "label",
+            **own,
             repeats=config.repeats,
-            batch=256 if file else 32,
-            lr=0.05 if file else 0.1,
+            batch=256 if own else 32,
+            lr=0.05 if own else 0.1,
             most=config.rows,
             seed=config.seed,
         )

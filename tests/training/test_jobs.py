@@ -1,0 +1,75 @@
+"""The record of a run: which code made it, and that a result which no commit made is not kept among those that are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from training import jobs
+
+
+class Knobs(Struct, frozen=True):
+    out: str = ""
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A repository with one commit, whose training/jobs.py is ours to be asked."""
+    results = tmp_path / "training" / "results"
+    results.mkdir(parents=True)
+    (tmp_path / "models").mkdir()
+    file = tmp_path / "training" / "jobs.py"
+    file.write_text("1")
+
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "first")
+    monkeypatch.setattr(jobs, "__file__", str(file))
+    monkeypatch.setattr(jobs, "RESULTS", results)
+    monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
+    jobs.code_version.cache_clear()
+    yield tmp_path, git
+    jobs.code_version.cache_clear()
+
+
+def commit_of(path: Path) -> str:
+    return json.loads(path.read_text())["commit"]
+
+
+def test_the_commit_of_a_result_is_the_one_the_job_began_from(checkout):
+    root, git = checkout
+    out = root / "run.json"
+
+    def main(knobs: Knobs) -> None:
+        began.append(jobs.code_version())
+        git("commit", "--allow-empty", "-m", "made while the job ran")
+        (root / "training" / "jobs.py").write_text("an edit made while the job ran")
+        jobs.write_result(out, knobs, "", 1, {})
+
+    began: list[str] = []
+    jobs.run(main, {"smoke": Knobs()}, ["smoke"])
+    assert commit_of(out) == began[0] and "+" not in began[0]
+    jobs.code_version.cache_clear()
+    assert jobs.code_version() != began[0] and jobs.code_version().endswith("+changes")
+
+
+def test_a_result_of_uncommitted_code_is_not_kept_among_the_results(checkout, capsys):
+    root, _ = checkout
+    kept = jobs.RESULTS / "x.json"
+    assert jobs.write_result(kept, Knobs(), "", 1, {"first": 1}) == kept
+    jobs.code_version.cache_clear()
+    assert "+" not in jobs.code_version()  # a result that another run wrote is no change of the code
+    (root / "models" / "new.py").write_text("2")
+    jobs.code_version.cache_clear()
+    elsewhere = jobs.write_result(kept, Knobs(), "", 1, {"second": 2})
+    assert elsewhere == root / "cache" / "results" / "x.json" and str(elsewhere) in capsys.readouterr().out
+    assert commit_of(elsewhere).endswith("+changes") and not commit_of(kept).endswith("+changes")
+    assert jobs.write_result(root / "mine.json", Knobs(), "", 1, {}) == root / "mine.json"
