@@ -90,6 +90,18 @@ class Corpus(Struct, frozen=True):
     target: np.ndarray  # (len(english), dim) float32, unit rows: the teacher's vectors on their widest axes
     data_hash: str
     pairs_by_language: dict[str, int]
+    own: np.ndarray | None = None  # (len(texts), dim): the same of the texts themselves, where they are followed
+    both: bool = False  # follow the English vector as well as the own one
+
+    def goals(self, pairs: np.ndarray) -> np.ndarray:
+        """(n, dim): what the text of each pair is taught; of both vectors the mean, which asks for as much of each:
+        1 − s·(a + b)/2 is the mean of 1 − s·a and 1 − s·b, and squared distances differ from theirs by a constant.
+        """
+        english = self.target[self.english_id[pairs]]
+        if self.own is None:
+            return english
+        own = self.own[self.text_id[pairs]]
+        return (own + english) / 2 if self.both else own
 
 
 def capped(pairs: Pairs, cap: int, seed: int) -> np.ndarray:

@@ -1,11 +1,13 @@
 """Teach a multilingual student the English teacher's vectors over translation pairs.
 
     python -m training.distill laptop              # the static encoder we ship, on 2 cores
-    python -m training.distill paper student=xlmr  # the transformer students of the paper, on a GPU
+    python -m training.distill paper student=xlmr teacher=MNR/best      # the paper's transformer students, on a GPU
+    python -m training.distill laptop teacher=flood+1.4*e5 targets=both # of a mixture that reads every language
 
 student(english) → teacher(english) and student(text) → teacher(english), by mean squared error (Reimers, Gurevych
 2020; Lamsal, Read, Karunasekera 2024, equation 1). We add in-batch contrast, because the static student cannot match
-the teacher everywhere and must spend what it has on telling sentences apart.
+the teacher everywhere and must spend what it has on telling sentences apart. A teacher that reads the text's language
+may also be followed there directly (targets=own), which needs no translation, or in both.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -31,12 +34,14 @@ from models.encoders.static import Reader, Reading
 from models.errors import ConfigError
 from models.text import Cleaning
 from training.corpus import Bags, Corpus, capped, pair_weights, to_bags, without_accents
-from training.data import SOURCES, data_dir, training_pairs, unique_texts
+from training.data import SOURCES, Pairs, data_dir, training_pairs, unique_texts
 from training.jobs import cache_dir, run, write_atomically, write_result
 from training.loop import Pace, fit, run_key
 from training.losses import in_batch_contrast
+from training.mixture import find_teacher
 from training.runs import Run, read_run
 from training.students import distil_transformer
+from training.tables import hash_rows, read_table
 from training.teacher import encode_with_teacher
 
 MAX_LENGTH = 256  # pieces; posts have fewer, and a sum does not mind
@@ -46,9 +51,14 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the distillation job."""
 
     student: str = "static"  # "static", or a transformers directory or hub id ("xlmr", "mbert" for the paper's)
+    teacher: str = "minilm"  # or a bundle, a model directory, a mixture of them (training.mixture); vectors are kept
+    targets: Literal["english", "own", "both"] = (
+        "english"  # what a text is taught: its pair's, its own vector, their mean
+    )
+    file: str = ""  # a table with the columns lang and text instead of the parallel sets; of targets=own
     tokenizer: str = ""  # of the static student; default the bundled encoder's
     sources: tuple[str, ...] = tuple(SOURCES)
-    dim: int = 256  # the teacher's 384 are projected to their widest axes
+    dim: int = 256  # the teacher's axes (MiniLM has 384) are projected to their widest ones
     steps: int = 5_200  # 27 minutes on 2 cores
     batch: int = 4_096  # pairs a step
     contrast_batch: int = 2_048  # pairs that are told apart at a time
@@ -142,34 +152,55 @@ class Static(torch.nn.Module):
 def step_loss(config: Config, model: Static, batch: dict) -> torch.Tensor:
     english = model(*batch["english"])
     text = model(*batch["text"])
-    target = batch["target"]
-    loss = config.mse * ((1 - (english * target).sum(-1)).mean() + (1 - (text * target).sum(-1)).mean())
+    target, goal = batch["target"], batch["goal"]
+    loss = config.mse * ((1 - (english * target).sum(-1)).mean() + (1 - (text * goal).sum(-1)).mean())
     for start in range(0, len(target), config.contrast_batch):
         part = slice(start, start + config.contrast_batch)
         ids = batch["ids"][part]
         same = (ids[:, None] == ids[None, :]).fill_diagonal_(False)
         share = config.contrast * len(ids) / len(target)
         # In turn against the teacher and against the student's own English: both at once cost twice as much.
-        other = (target, english)[start // config.contrast_batch % 2][part]
+        other = (goal, english)[start // config.contrast_batch % 2][part]
         loss = loss + share * in_batch_contrast(text[part], other, same, config.contrast_temperature)
     return loss
 
 
 def load_corpus(config: Config) -> Corpus:
-    pairs = training_pairs(data_dir(), config.sources)
+    if config.file and config.targets != "own":
+        raise ConfigError(f"file={config.file} holds no English: say targets=own")
+    if config.targets != "english" and config.teacher == "minilm":
+        raise ConfigError(f"targets={config.targets}: MiniLM reads English alone, name another teacher=")
+    pairs = lone_texts(Path(config.file)) if config.file else training_pairs(data_dir(), config.sources)
     kept = capped(pairs, config.cap, config.seed)
     if config.max_pairs:
         kept = np.sort(np.random.default_rng(config.seed).choice(kept, config.max_pairs, replace=False))
     lang, source = [pairs.lang[i] for i in kept], [pairs.source[i] for i in kept]
     english, english_id = unique_texts([pairs.english[i] for i in kept])
     texts, text_id = unique_texts([pairs.text[i] for i in kept])
-    teacher = encode_with_teacher(english)
-    target = teacher.astype(np.float32) @ projection(teacher, config.dim)
-    target /= np.linalg.norm(target, axis=1, keepdims=True)
+    encode = encode_with_teacher if config.teacher == "minilm" else find_teacher(config.teacher).encode
+    taught = encode(english)
+    own = None if config.targets == "english" else encode(texts)
+    axes = projection(taught if own is None else own, config.dim)
+    target = _on_axes(taught, axes)
+    own = None if own is None else _on_axes(own, axes)
     weights = {**SOURCE_WEIGHT, "disaster-messages": config.crisis_weight}
     chance = pair_weights(lang, source, config.lang_temperature, weights)
     counts = dict(sorted(Counter(lang).items()))
-    return Corpus(english, texts, english_id, text_id, chance, target, pairs.data_hash, counts)
+    return Corpus(
+        english, texts, english_id, text_id, chance, target, pairs.data_hash, counts, own, config.targets == "both"
+    )
+
+
+def lone_texts(path: Path) -> Pairs:
+    """Texts without a translation, each as its own partner: from a table with the columns lang and text."""
+    rows = read_table(path, ("lang", "text"))
+    texts, langs = [row["text"] for row in rows], [row["lang"] for row in rows]
+    return Pairs(texts, texts, langs, ["file"] * len(rows), hash_rows(rows))
+
+
+def _on_axes(vectors: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    found = vectors.astype(np.float32) @ axes
+    return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
 
 
 def main(config: Config) -> Path:
@@ -228,6 +259,7 @@ def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
             "english": drop(english_bags.take(english_id[chosen]), rng),
             "text": drop(text, rng),
             "target": torch.from_numpy(corpus.target[english_id[chosen]]),
+            "goal": torch.from_numpy(corpus.goals(chosen)),
             "ids": torch.from_numpy(english_id[chosen]),
         }
         loss = step_loss(config, model, batch)

@@ -12,7 +12,10 @@ import torch
 
 from training.loop import fast_dtype
 
-__all__ = ["in_batch_contrast", "mse", "multiple_negatives_ranking", "supervised_contrast"]
+__all__ = [
+    "cosine_regression", "hard_negative_contrast", "in_batch_contrast", "mse", "multiple_negatives_ranking",
+    "supervised_contrast",
+]  # fmt: skip
 
 
 def mse(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
@@ -21,6 +24,14 @@ def mse(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
     Source: Nishimwe, Sagot, Bawden 2024 (RoLASER), section 5, https://arxiv.org/abs/2403.17220.
     """
     return (student - teacher).square().sum(-1).mean()
+
+
+def cosine_regression(first: torch.Tensor, second: torch.Tensor, gold: torch.Tensor) -> torch.Tensor:
+    """Mean of (cos(a_i, b_i) − gold_i)²; (n, d) unit rows, gold (n,) in [0, 1].
+
+    Source: the "cosine similarity loss" of Ousidhoum et al. 2024, section 4.4, after Reimers, Gurevych 2019.
+    """
+    return ((first * second).sum(-1) - gold).square().mean()
 
 
 def multiple_negatives_ranking(
@@ -48,6 +59,18 @@ def supervised_contrast(vectors: torch.Tensor, labels: torch.Tensor, temperature
     partners = same.sum(1)
     has = partners > 0
     return -((share * same).sum(1)[has] / partners[has]).mean() if has.any() else vectors.sum() * 0
+
+
+def hard_negative_contrast(
+    anchor: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor, temperature: float
+) -> torch.Tensor:
+    """Each row's own positive against its own negative alone; (n, d) unit rows each.
+
+    l_i = log(1 + e^{(cos(a_i, n_i) − cos(a_i, p_i))/τ}), mean over i: equation 2 of Lamsal, Read, Karunasekera 2023
+    without the other rows, which tell "200" from "20" no better.
+    """
+    difference = (anchor * (negative - positive)).sum(-1)  # (n,)
+    return torch.nn.functional.softplus(difference / temperature).mean()
 
 
 def in_batch_contrast(left: torch.Tensor, right: torch.Tensor, same: torch.Tensor, temperature: float) -> torch.Tensor:

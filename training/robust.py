@@ -19,7 +19,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -32,7 +32,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, Pooling, T
 from transformers.utils import logging
 
 from models.encoders.characters import CharacterEncoder, Shape, words_of
-from models.encoders.load import FLOOD, load_encoder
+from models.encoders.load import FLOOD
 from models.encoders.protocol import Encoder
 from models.encoders.stored_cleaning import store_cleaning
 from models.errors import ConfigError
@@ -43,8 +43,9 @@ from training.data import SOURCES, data_dir, training_pairs
 from training.distill import Static, with_dropout
 from training.jobs import cache_dir, model_named, run, write_atomically, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
-from training.losses import in_batch_contrast, mse
-from training.metrics import pairwise_cosine_distance
+from training.losses import hard_negative_contrast, in_batch_contrast, mse
+from training.metrics import hard_negatives, pairwise_cosine_distance
+from training.mixture import find_teacher
 from training.noise import kinds_of, noise
 from training.runs import read_run
 from training.tables import bundled_posts, hash_rows, read_texts
@@ -55,7 +56,10 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
     student: str = "static"  # "static", "token" (a transformer over pieces) or "char" (over letters)
     base: str = ""  # static: a distill run or a bundle (empty = bundled); token: a transformers directory or hub id
-    teacher: str = ""  # a bundle or sentence-transformers directory; empty = the static base as it begins
+    teacher: str = (
+        ""  # a bundle, a model directory or a mixture (training.mixture); empty = the static base as it begins
+    )
+    targets: Literal["own", "english", "both"] = "own"  # what a text is taught: its own vector, its pair's, their mean
     file: str = ""  # English texts, one a line; empty = the parallel sets, all languages ("posts" = the bundled posts)
     sources: tuple[str, ...] = tuple(SOURCES)  # which parallel sets
     max_texts: int = 400_000  # a sample, languages by size ** lang_temperature; 0 = all
@@ -67,6 +71,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     copies: int = 2  # noised versions of each text
     contrast: float = 0.0  # weight of telling the batch's texts apart, beside the MSE; not in the paper
     contrast_temperature: float = 0.05
+    hard: float = 0.0  # weight of telling a noised English text from one that says something else (negation, opposites,
+    # numbers, names by the rules of training.metrics.hard_negatives, the same as xSIM++'s); not in the paper
+    hard_per_kind: int = 2  # such texts of each of the three kinds, made once of every English text
     drop: float = 0.1  # static: chance that a piece is left out
     steps: int = 2_000
     batch: int = 2_048  # texts a step
@@ -107,6 +114,7 @@ PRESETS = {
 class Text(Struct, frozen=True):
     text: str
     lang: str
+    english: str = ""  # the same in English, where that is what it is taught
 
 
 class Student(Protocol):
@@ -235,7 +243,8 @@ def read_corpus(config: Config) -> list[Text]:
         texts = [Text(text, "en") for text in dict.fromkeys(read_texts(Path(config.file)))]
     else:
         pairs = training_pairs(data_dir(), config.sources)
-        found = {*zip(pairs.text, pairs.lang, strict=True), *((text, "en") for text in pairs.english)}
+        english = [""] * len(pairs.text) if config.targets == "own" else pairs.english
+        found = {*zip(pairs.text, pairs.lang, english, strict=True), *((text, "en", "") for text in pairs.english)}
         texts = [Text(*row) for row in sorted(found)]
     return sample_texts(texts, config.max_texts, config.lang_temperature, config.seed, config.english)
 
@@ -265,11 +274,37 @@ def noised(texts: list[Text], rate: float, seed: int) -> list[str]:
     ]
 
 
+class HardNegatives:
+    """Texts that say something else than an English text in almost its words, by the text's place."""
+
+    def __init__(self, texts: list[Text], per_kind: int, seed: int) -> None:
+        """per_kind: of each kind, at most; 0 = none are made."""
+        english = np.array([i for i, text in enumerate(texts) if text.lang == "en"], np.int64)
+        made = hard_negatives([texts[i].text for i in english], seed, per_kind) if per_kind else []
+        self.texts = [negative.text for negative in made]
+        of = english[[negative.of for negative in made]] if made else np.zeros(0, np.int64)  # rises
+        self._starts = np.searchsorted(of, np.arange(len(texts) + 1))
+
+    def draw(self, index: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """(places in `index` of texts that have any, one of each text's, as a place in `texts`)."""
+        first, count = self._starts[index], self._starts[index + 1] - self._starts[index]
+        rows = np.flatnonzero(count)
+        return rows, first[rows] + rng.integers(0, count[rows])
+
+
 def load_teacher(config: Config) -> Encoder:
-    """The frozen teacher; for a static student without one, the base itself."""
+    """The frozen teacher; for a static student without one, the base itself, for others the default encoder."""
     if config.teacher or config.student != "static":
-        return load_encoder(config.teacher or None)
+        return find_teacher(config.teacher or "reader")
     return _Frozen(StaticStudent(_base(config), 0.0))
+
+
+def targets_of(teacher: Encoder, texts: list[Text], which: str) -> np.ndarray:
+    """(n, d) float32: the teacher's vector of each text ("own"), of what it is in English ("english"; a text without a
+    pair keeps its own), or the mean of the two ("both")."""
+    own = None if which == "english" else teacher.encode([t.text for t in texts])
+    english = None if which == "own" else teacher.encode([t.english or t.text for t in texts])
+    return own if english is None else english if own is None else (own + english) / 2  # type: ignore[return-value]
 
 
 class _Frozen:
@@ -301,8 +336,7 @@ def main(config: Config) -> Path:
         raise ConfigError(f"{len(corpus)} texts, {config.validation} of them held out: none is left to train on")
     data_hash = hash_rows(corpus)
     teacher = load_teacher(config)
-    target = torch.from_numpy(teacher.encode([t.text for t in train]))
-    held_target = torch.from_numpy(teacher.encode([t.text for t in held]))
+    target, held_target = (torch.from_numpy(targets_of(teacher, texts, config.targets)) for texts in (train, held))
     if config.student == "static":
         student: Student = StaticStudent(_base(config), config.drop)
         if student.module.table.shape[1] != teacher.dim:
@@ -322,6 +356,8 @@ def main(config: Config) -> Path:
     ]
     held_standard = student.prepare([t.text for t in held])
     held_noised = student.prepare(noised(held, config.noise_rate, 1000 * config.seed + 999))  # a seed no copy has
+    turned = HardNegatives(train, config.hard_per_kind if config.hard else 0, config.seed)
+    negatives = student.prepare(turned.texts) if turned.texts else None
     where = next(student.module.parameters()).device
 
     def losses(step: int) -> Iterator[torch.Tensor]:
@@ -329,11 +365,18 @@ def main(config: Config) -> Path:
         index = rng.choice(len(train), min(config.batch, len(train)), replace=False)
         wanted = target[index].to(where)
         ugc = student.embed(versions[step % config.copies], index, rng)
-        loss = mse(student.embed(standard, index, rng), wanted) + mse(ugc, wanted)
+        plain = student.embed(standard, index, rng)
+        loss = mse(plain, wanted) + mse(ugc, wanted)
         if config.contrast:
             same = torch.zeros(len(index), len(index), dtype=torch.bool, device=where)
             unit = torch.nn.functional.normalize(ugc, dim=-1)
             loss = loss + config.contrast * in_batch_contrast(unit, wanted, same, config.contrast_temperature)
+        if negatives is not None:
+            rows, chosen = turned.draw(index, rng)
+            if len(rows):
+                sides = ugc[rows], plain[rows], student.embed(negatives, chosen, rng)
+                unit = (torch.nn.functional.normalize(side, dim=-1) for side in sides)
+                loss = loss + config.hard * hard_negative_contrast(*unit, config.contrast_temperature)
         yield loss
 
     def embed_all(prepared: Any, count: int) -> torch.Tensor:

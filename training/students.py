@@ -1,7 +1,8 @@
 """The paper's students: transformers taught the teacher's vectors by mean squared error alone.
 
 Source: Lamsal, Read, Karunasekera 2024, equation 1 and "Sentence encoders": student(en) → teacher(en) and
-student(xx) → teacher(en), at most 500k pairs a file, AdamW with 20k warm-up steps, 128 pieces.
+student(xx) → teacher(en) (or teacher(xx): `Corpus.goals`), at most 500k pairs a file, AdamW with 20k warm-up steps,
+128 pieces.
 We differ: pairs are drawn by `corpus.pair_weights`, as for the static student, so that thin languages are not lost.
 """
 
@@ -41,8 +42,6 @@ def distil_transformer(
     width = body.get_embedding_dimension()
     if width < corpus.target.shape[1]:
         raise ConfigError(f"{student} is {width} wide, the targets {corpus.target.shape[1]}: choose dim={width}")
-    # A wider student learns the teacher's vector with zeros behind it: every cosine stays what it was.
-    target = np.pad(corpus.target, [(0, 0), (0, width - corpus.target.shape[1])])
     model = SentenceTransformer(modules=[body, Pooling(width, "mean")])
     where = device()
     model.to(where)
@@ -54,25 +53,27 @@ def distil_transformer(
         with autocast(where):
             return model(features)["sentence_embedding"].float()
 
+    def terms(pairs: np.ndarray) -> Iterator[torch.Tensor]:
+        """Of the English sides, then of the texts."""
+        english, text = corpus.english_id[pairs], corpus.text_id[pairs]
+        for goal, texts in (
+            (corpus.target[english], [corpus.english[i] for i in english]),
+            (corpus.goals(pairs), [corpus.texts[i] for i in text]),
+        ):
+            # A wider student learns the teacher's vector with zeros behind it: every cosine stays what it was.
+            wide = torch.from_numpy(np.pad(goal, [(0, 0), (0, width - goal.shape[1])])).to(where)
+            yield torch.nn.functional.mse_loss(vectors([clean(text, PAPER_CLEANING) for text in texts]), wide)
+
     def losses(step: int) -> Iterator[torch.Tensor]:
         rng = np.random.default_rng([pace.seed, step])
         chosen = np.searchsorted(chances, rng.random(batch) * chances[-1])
-        goal = torch.from_numpy(target[corpus.english_id[chosen]]).to(where)
-        english = [clean(corpus.english[corpus.english_id[i]], PAPER_CLEANING) for i in chosen]
-        text = [clean(corpus.texts[corpus.text_id[i]], PAPER_CLEANING) for i in chosen]
-        for texts in (english, text):
-            yield torch.nn.functional.mse_loss(vectors(texts), goal)
+        yield from terms(chosen)
 
     def validate() -> float:
         """The two terms of the loss, of the pairs set aside."""
         total = 0.0
         for rows in np.array_split(held, -(-len(held) // batch)):
-            goal = torch.from_numpy(target[corpus.english_id[rows]]).to(where)
-            for texts in (
-                [clean(corpus.english[corpus.english_id[i]], PAPER_CLEANING) for i in rows],
-                [clean(corpus.texts[corpus.text_id[i]], PAPER_CLEANING) for i in rows],
-            ):
-                total += torch.nn.functional.mse_loss(vectors(texts), goal).item() * len(rows)
+            total += sum(term.item() for term in terms(rows)) * len(rows)
         return total / len(held)
 
     trace = fit(model, losses, pace, out, key, validate, title=f"distilling {student}")

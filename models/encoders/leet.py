@@ -14,7 +14,7 @@ from functools import lru_cache
 from tokenizers import Tokenizer
 
 # What a digit or sign may stand for, by the script of the letters around it; the commoner first.
-_FORMS = {
+FORMS = {
     "LATIN": {"4": "a", "@": "a", "8": "b", "3": "e", "6": "g", "9": "gq", "1": "il", "!": "i", "|": "li", "0": "o",
               "5": "s", "$": "s", "7": "t", "+": "t", "2": "z"},
     "CYRILLIC": {"4": "ач", "@": "а", "8": "в", "3": "ез", "6": "б", "0": "о", "7": "т"},
@@ -61,7 +61,7 @@ class Leet:
             or not 0 < len(word) - len(letters) <= _MOST
         ):
             return written
-        forms = _FORMS.get(unicodedata.name(letters[0], "").split(" ")[0], {})
+        forms = FORMS.get(unicodedata.name(letters[0], "").split(" ")[0], {})
         readings = list(
             map("".join, itertools.product(*(char if char.isalpha() else forms.get(char, char) for char in word)))
         )

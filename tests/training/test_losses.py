@@ -8,11 +8,18 @@ import torch
 import torch.nn.functional as F
 
 from training import losses
-from training.losses import in_batch_contrast, mse, multiple_negatives_ranking, supervised_contrast
+from training.losses import (
+    cosine_regression,
+    hard_negative_contrast,
+    in_batch_contrast,
+    mse,
+    multiple_negatives_ranking,
+    supervised_contrast,
+)
 
 
 def test_every_public_loss_is_tested_here():
-    assert len(losses.__all__) == 4
+    assert len(losses.__all__) == 6
     assert set(losses.__all__) <= set(globals())
 
 
@@ -46,6 +53,20 @@ def test_equation_2_by_hand():
     eye = torch.eye(2)
     expected = -np.log(np.e**2 / (2 * np.e**2 + 2))
     assert multiple_negatives_ranking(eye, eye, 0.5, eye).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_cosine_regression_by_hand():
+    """By hand: a pair at 60° and one at right angles, scored 1 and ½."""
+    first, second = torch.tensor([[1.0, 0], [0, 1]]), torch.tensor([[0.5, 0.75**0.5], [1, 0]])
+    assert cosine_regression(first, second, torch.tensor([1.0, 0.5])).item() == pytest.approx((0.25 + 0.25) / 2)
+
+
+def test_a_hard_negative_is_equation_2_of_a_batch_of_one():
+    generator = torch.Generator().manual_seed(0)
+    anchor, positive, negative = (F.normalize(torch.randn(5, 7, generator=generator), dim=-1) for _ in range(3))
+    rows = zip(anchor, positive, negative, strict=True)
+    alone = [multiple_negatives_ranking(a[None], p[None], 0.2, n[None]) for a, p, n in rows]
+    torch.testing.assert_close(hard_negative_contrast(anchor, positive, negative, 0.2), torch.stack(alone).mean())
 
 
 def test_the_hand_made_gradient_is_autograds():

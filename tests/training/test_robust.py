@@ -16,13 +16,14 @@ from tokenizers import Tokenizer
 
 from models.encoders.characters import (
     BYTES,
-    CharacterAwareEncoder,
     CharacterEncoder,
     Shape,
     load_character_encoder,
     words_of,
 )
+from models.encoders.load import load_encoder
 from models.errors import ConfigError, EncoderError
+from models.text import Cleaning
 from training import loop, robust
 from training.jobs import read_config
 from training.noise import transform
@@ -31,6 +32,7 @@ from training.tables import bundled_posts
 from training.tokenizer import Config as TokenizerConfig
 from training.tokenizer import train
 
+WORDS = "open closed safe full empty high low wet dry strong weak".split()
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
@@ -112,32 +114,76 @@ def test_the_static_student_learns_saves_resumes_and_can_be_published(tmp_path, 
     assert robust.StaticStudent(out, 0.0).module.table.shape == student.module.table.shape
 
 
-def test_the_token_student_learns_another_space_and_reloads(tmp_path, base, monkeypatch):
-    teacher = robust._Frozen(robust.StaticStudent(base, 0.0))
-    monkeypatch.setattr(robust, "load_teacher", lambda config: teacher)
-    out = robust.main(smoke(tmp_path, "student=token", "lr=0.003", "steps=30", "validate_every=15"))
-    metrics = metrics_of(out)
-    assert metrics["loss_best"] < 0.2 * metrics["loss_before"]
-    model = SentenceTransformer(str(out), device="cpu")
-    assert [type(module).__name__ for module in model] == ["Transformer", "Dense", "Pooling"]
-    assert model[2].pooling_mode == "max" and model.encode(["water please"]).shape == (1, 32)
+class Bag:
+    """A teacher that can be learnt in seconds: a vector a word, summed."""
+
+    version, dim, cleaning = "bag", 16, Cleaning()
+    words = {word: i for i, word in enumerate("water food doctor tent road bridge flood fire house child".split())}
+    vectors = np.random.default_rng(0).standard_normal((10, 16)).astype(np.float32)
+
+    def encode(self, texts):
+        found = np.array([sum(self.vectors[self.words[word]] for word in text.split()) for text in texts])
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
-def test_the_character_student_learns_and_reloads(tmp_path, base, monkeypatch):
-    teacher = robust._Frozen(robust.StaticStudent(base, 0.0))
-    monkeypatch.setattr(robust, "load_teacher", lambda config: teacher)
-    out = robust.main(
-        smoke(tmp_path, "student=char", "lr=0.003", "steps=20", "batch=64", "validate_every=10", "validation=60")
-    )
+@pytest.mark.parametrize("kind", ["token", "char"])
+def test_a_torch_student_beats_every_constant_vector_tells_texts_apart_and_reloads(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(robust, "load_teacher", lambda config: Bag())
+    lines = [f"{a} {b}" for a in Bag.words for b in Bag.words if a != b]
+    (tmp_path / "lines.txt").write_text("\n".join(lines))
+    words = [f"student={kind}", f"file={tmp_path / 'lines.txt'}", "lr=0.005", "steps=150", "batch=32", "max_length=8"]
+    config = smoke(tmp_path, *words, "validation=30", "validate_every=75", "noise_rate=0.1", "hidden=32")
+    out = robust.main(config)
     metrics = metrics_of(out)
-    assert metrics["loss_best"] < 0.3 * metrics["loss_before"]
-    encoder = CharacterAwareEncoder(out)
+    order = np.random.default_rng(config.seed).permutation(len(lines))
+    held = [lines[i] for i in order[: config.validation]]
+    target = Bag().encode(held)
+    best_constant = 2 * np.square(target - target.mean(0)).sum(1).mean()  # what both terms cost at their mean
+    assert metrics["loss_best"] < 0.5 * best_constant < metrics["loss_before"]
+    encoder = load_encoder(out)
+    found = encoder.encode(held)
+    same = np.array([[set(a.split()) == set(b.split()) for b in held] for a in held])  # word order is not to be told
+    assert same[np.arange(len(held)), (found @ target.T).argmax(1)].mean() > 0.8
     texts = ["We need water!", "", "нужна вода", "x" * 500]
     vectors = encoder.encode(texts)
-    assert vectors.shape == (4, 32) and encoder.dim == 32
+    assert vectors.shape == (4, 16) and encoder.dim == 16
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     for i, text in enumerate(texts):  # each row depends on its own text alone
         np.testing.assert_allclose(encoder.encode([text])[0], vectors[i], atol=1e-4)
+    if kind == "token":
+        model = SentenceTransformer(str(out), device="cpu")
+        assert [type(module).__name__ for module in model] == ["Transformer", "Dense", "Pooling"]
+        assert model[2].pooling_mode == "max"
+
+
+def test_hard_negatives_are_drawn_of_the_english_texts_that_have_any():
+    texts = [
+        Text("Il y a 30 tentes à Lyon", "fr"),
+        Text("The hospital is open in London", "en"),
+        Text("ok", "en"),
+        Text("They need 300 tents now", "en"),
+    ]
+    turned = robust.HardNegatives(texts, per_kind=2, seed=1)
+    rows, chosen = turned.draw(np.array([3, 2, 1, 0, 1]), np.random.default_rng(0))
+    assert rows.tolist() == [0, 2, 4]
+    assert [turned.texts[i].startswith(("They", "The h", "The h")[k]) for k, i in enumerate(chosen)] == [True] * 3
+    drawn = {turned.texts[turned.draw(np.array([3]), np.random.default_rng(s))[1][0]] for s in range(50)}
+    assert drawn == {text for text in turned.texts if text.startswith("They")}
+    assert not set(turned.texts) & {text.text for text in texts} and not robust.HardNegatives(texts, 0, 1).texts
+
+
+def test_a_static_student_learns_to_tell_what_says_something_else(tmp_path, base):
+    lines = [f"The {a} is not {b} near the bridge" for a in WORDS for b in WORDS if a != b]
+    (tmp_path / "lines.txt").write_text("\n".join(lines))
+    words = [f"base={base}", f"file={tmp_path / 'lines.txt'}", "validation=30", "steps=40", "batch=64", "hard=1"]
+    out = robust.main(smoke(tmp_path, *words, "lr=0.01"))
+    told = [line.replace(" not", "") for line in lines]
+
+    def likeness(run: Path) -> float:
+        encoder = robust._Frozen(robust.StaticStudent(run, 0.0))
+        return float((encoder.encode(lines) * encoder.encode(told)).sum(1).mean())
+
+    assert likeness(out) < likeness(base) - 0.1
 
 
 def test_words_are_read_byte_by_byte_up_to_a_limit():

@@ -1,6 +1,7 @@
 """How robust an encoder is: artificial noise on FLORES English, and real posts against their normalised versions.
 
     python -m training.noise.measure bundled                  # or a bundle, or a transformers directory
+    python -m training.noise.measure flood normalise=true     # beside itself behind a normaliser
     python -m training.noise.measure DIR kinds=mix_all,fing seeds=3 out=training/results/noise-x.json
 
 Source: Nishimwe, Sagot, Bawden 2024, sections 4 and 6 (tables 4 and 5): average pairwise cosine distance, xSIM and
@@ -21,12 +22,14 @@ from msgspec import Struct
 from rich.progress import track
 
 from models.encoders.load import load_encoder
+from models.encoders.normalise import NormalisedEncoder
 from models.encoders.protocol import Encoder
 from training.data import data_dir, read_lines, read_rows
 from training.evaluate.matching import matching_accuracy
 from training.evaluate.material import standard_english
 from training.jobs import run, write_result
 from training.metrics import hard_negatives, mean_interval, pairwise_cosine_distance, welch_p, xsim
+from training.noise.known_words import english_normaliser
 from training.noise.mix import NEUTRAL, PAPER, transform
 from training.tables import hash_rows
 
@@ -37,6 +40,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the measurement."""
 
     encoder: str = "bundled"
+    normalise: bool = False  # measure it beside itself reading normalised text (training.noise.known_words)
     beside: str = ""  # a second encoder on the same noise, for significance; e.g. the one before the robust job
     kinds: tuple[str, ...] = (*PAPER, "mix_all")
     seeds: int = 10  # generation seeds
@@ -139,8 +143,13 @@ def main(config: Config) -> dict:
     sentences = standard_english("research", config.sentences)
     pairs = normalisation_pairs(root, config.pairs, config.seed)
     metrics: dict = {}
-    for ref in filter(None, (config.encoder, config.beside)):
-        encoder = load_encoder(None if ref == "bundled" else ref)
+    measured = [
+        (ref, load_encoder(None if ref == "bundled" else ref)) for ref in (config.encoder, config.beside) if ref
+    ]
+    if config.normalise:
+        ref, encoder = measured[0]
+        measured.insert(1, (ref, NormalisedEncoder(encoder, english_normaliser())))
+    for ref, encoder in measured:
         metrics[encoder.version] = {
             "encoder": Path(ref).name,
             "noise": noise_figures(encoder, sentences, config),

@@ -7,7 +7,7 @@ project's own. `read_ugc_wordlists` reads larger ones for experiments.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
 
@@ -49,6 +49,10 @@ class WordList:
     def forms(self) -> set[str]:
         """Every form that stands for a phrase."""
         return {form for forms in self._forms.values() for form in forms}
+
+    def meanings(self) -> Iterator[tuple[str, str]]:
+        """(form, the phrase it stands for), in the list's order."""
+        return ((form, standard) for standard, forms in self._forms.items() for form in forms)
 
     def __len__(self) -> int:
         return len(self._forms)
