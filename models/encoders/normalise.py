@@ -17,7 +17,7 @@ import numpy as np
 
 from models.encoders.leet import FORMS
 from models.encoders.protocol import Encoder
-from models.text import clean
+from models.text import DEFAULT_CLEANING, clean
 
 _CORE = re.compile(r"[^\W_](?:[\w@$!|+'’]*[^\W_])?")  # the word, without marks around it
 _LETTERS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
@@ -49,7 +49,7 @@ class Normaliser:
         read: list[str] = []
         for place, token in enumerate(self._joined(tokens)):
             found = _CORE.search(token) if place < _MOST_WORDS else None
-            if found is None:
+            if found is None or token[0] in "@#" or token == DEFAULT_CLEANING.url_token:
                 read.append(token)
                 continue
             begins = not read or read[-1].endswith((".", "!", "?", ":"))

@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 
 from models.encoders.characters import CharacterEncoder, Shape
 from models.encoders.load import BUNDLED, load_encoder
+from models.encoders.normalise import NormalisedEncoder, Normaliser
 from models.encoders.query_vectors import CachedEncoder
 from models.encoders.whitening import Whitening
 from streams.commands import attribute
@@ -73,6 +74,10 @@ def cached(folder):
     return CachedEncoder(encoder, dict(zip(["we need water"], encoder.encode(["we need water"]), strict=True)))
 
 
+def normalised(folder):
+    return NormalisedEncoder(load_encoder("flood"), Normaliser({"we": 2, "need": 2, "water": 1}))
+
+
 ENCODERS = {
     "StaticEncoder": (static, 0.0),
     "WhitenedEncoder": (whitened, 0.0),
@@ -80,11 +85,12 @@ ENCODERS = {
     "CharacterAwareEncoder": (characters, 1e-5),
     "OnnxEncoder": (onnx, 1e-4),  # int8 steps
     "CachedEncoder": (cached, 0.0),
+    "NormalisedEncoder": (normalised, 0.0),
 }
 
 
-def test_all_six_encoders_are_checked():
-    assert classes_with({"encode"}, "models/encoders") == set(ENCODERS) and len(ENCODERS) == 6
+def test_all_seven_encoders_are_checked():
+    assert classes_with({"encode"}, "models/encoders") == set(ENCODERS) and len(ENCODERS) == 7
 
 
 @pytest.mark.parametrize("name", ENCODERS)

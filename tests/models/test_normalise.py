@@ -42,6 +42,7 @@ def test_noise_is_read_as_what_was_meant(noised, meant):
         "nou bezwen dlo ak manje souple",  # another language
         "нужна вода в школе",
         "we need 20 of the 4x4 now",
+        "we need water, @watre #wateer HTTPURL",  # what cleaning put there, and tags
         "we to day",  # both halves are words
         "",
         " … ",

@@ -131,7 +131,7 @@ def test_a_torch_student_beats_every_constant_vector_tells_texts_apart_and_reloa
     monkeypatch.setattr(robust, "load_teacher", lambda config: Bag())
     lines = [f"{a} {b}" for a in Bag.words for b in Bag.words if a != b]
     (tmp_path / "lines.txt").write_text("\n".join(lines))
-    words = [f"student={kind}", f"file={tmp_path / 'lines.txt'}", "lr=0.005", "steps=150", "batch=32", "max_length=8"]
+    words = [f"student={kind}", f"file={tmp_path / 'lines.txt'}", "lr=0.005", "steps=300", "batch=32", "max_length=8"]
     config = smoke(tmp_path, *words, "validation=30", "validate_every=75", "noise_rate=0.1", "hidden=32")
     out = robust.main(config)
     metrics = metrics_of(out)

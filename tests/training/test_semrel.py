@@ -52,7 +52,7 @@ def splits(monkeypatch):
 
 def figures(tmp_path, *words: str) -> dict:
     out = tmp_path / "-".join(words)[:40]
-    semrel.main(read_config(semrel.PRESETS, ["laptop", f"out={out}", "epochs=5", "lr=0.01", *words]))
+    semrel.main(read_config(semrel.PRESETS, ["laptop", f"out={out}", "epochs=15", "lr=0.03", *words]))
     return json.loads((out / "run.json").read_text())["metrics"]
 
 
