@@ -92,6 +92,7 @@ class Corpus(Struct, frozen=True):
     pairs_by_language: dict[str, int]
     own: np.ndarray | None = None  # (len(texts), dim): the same of the texts themselves, where they are followed
     both: bool = False  # follow the English vector as well as the own one
+    taught_hash: str = ""  # of the teacher's vectors as kept: one trained again at the same place is another
 
     def goals(self, pairs: np.ndarray) -> np.ndarray:
         """(n, dim): what the text of each pair is taught; of both vectors the mean, which asks for as much of each:

@@ -180,6 +180,9 @@ def load_corpus(config: Config) -> Corpus:
     encode = encode_with_teacher if config.teacher == "minilm" else find_teacher(config.teacher).encode
     taught = encode(english)
     own = None if config.targets == "english" else encode(texts)
+    # Before they are projected: an eigenvector's last bits depend on the threads, and a resumed run must be the same.
+    vectors = hashlib.sha256(np.ascontiguousarray(taught).data)
+    vectors.update(b"" if own is None else np.ascontiguousarray(own).data)
     axes = projection(taught if own is None else own, config.dim)
     target = _on_axes(taught, axes)
     own = None if own is None else _on_axes(own, axes)
@@ -187,7 +190,17 @@ def load_corpus(config: Config) -> Corpus:
     chance = pair_weights(lang, source, config.lang_temperature, weights)
     counts = dict(sorted(Counter(lang).items()))
     return Corpus(
-        english, texts, english_id, text_id, chance, target, pairs.data_hash, counts, own, config.targets == "both"
+        english,
+        texts,
+        english_id,
+        text_id,
+        chance,
+        target,
+        pairs.data_hash,
+        counts,
+        own,
+        both=config.targets == "both",
+        taught_hash=vectors.hexdigest(),
     )
 
 
@@ -211,7 +224,13 @@ def main(config: Config) -> Path:
         return distil_static(config, corpus, out)
     pace = Pace(config.steps, config.lr, config.warmup, config.seed, config.checkpoint_every, config.validate_every)
     trace = distil_transformer(
-        config.student, corpus, pace, config.batch, run_key(config, corpus.data_hash), out, config.validation
+        config.student,
+        corpus,
+        pace,
+        config.batch,
+        run_key(config, corpus.data_hash + corpus.taught_hash),
+        out,
+        config.validation,
     )
     metrics = {
         "loss_before": trace.history[0][1],
@@ -280,7 +299,9 @@ def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
         fused=True,
         falls_from_start=True,
     )
-    key = run_key(config, corpus.data_hash + hashlib.sha256(tokenizer.to_str().encode()).hexdigest())
+    key = run_key(
+        config, corpus.data_hash + corpus.taught_hash + hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
+    )
     fit(model, losses, pace, out, key, title="distilling")
 
     # Texts read all their letter groups from here on: scaled by the chance that they were kept (Srivastava et al. 2014,
