@@ -19,7 +19,16 @@ from msgspec import Struct
 
 from models.errors import CrisisError
 
-__all__ = ["DataError", "data_dir", "in_train_half", "read_aligned", "read_lines", "read_messages", "read_rows"]
+__all__ = [
+    "DataError",
+    "data_dir",
+    "in_train_half",
+    "read_aligned",
+    "read_lines",
+    "read_messages",
+    "read_rows",
+    "training_pairs",
+]
 
 
 class DataError(CrisisError):

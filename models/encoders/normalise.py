@@ -17,8 +17,11 @@ import numpy as np
 
 from models.encoders.leet import FORMS
 from models.encoders.protocol import Encoder
-from models.text import DEFAULT_CLEANING, clean
+from models.text import Cleaning, clean
 
+__all__ = ["NormalisedEncoder", "Normaliser"]
+
+_URL = Cleaning().url_token
 _CORE = re.compile(r"[^\W_](?:[\w@$!|+'’]*[^\W_])?")  # the word, without marks around it
 _LETTERS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _HELD = re.compile(r"(.)\1{2,}")
@@ -49,7 +52,7 @@ class Normaliser:
         read: list[str] = []
         for place, token in enumerate(self._joined(tokens)):
             found = _CORE.search(token) if place < _MOST_WORDS else None
-            if found is None or token[0] in "@#" or token == DEFAULT_CLEANING.url_token:
+            if found is None or token[0] in "@#" or token == _URL:
                 read.append(token)
                 continue
             begins = not read or read[-1].endswith((".", "!", "?", ":"))

@@ -9,6 +9,8 @@ import msgspec
 from models.errors import EncoderError
 from models.text import Cleaning
 
+__all__ = ["store_cleaning", "stored_cleaning"]
+
 FILE = "cleaning.json"
 # The CrisisTransformers sentence encoders of 2024 were published without such a file; all others read @USER.
 _PUBLISHED = {"CT-XLMR-SE", "CT-mBERT-SE"}
