@@ -55,7 +55,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     packs: float = 0.7
     messages: float = 0.7  # of a disaster message
     none: float = 0.6  # share of the disaster messages that ask for nothing which are learnt as chatter or news
-    strength: float = 3.0  # inverse of the l2 penalty
+    strength: float = 1.0  # inverse of the l2 penalty
     iterations: int = 200
     seed: int = 1
 

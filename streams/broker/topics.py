@@ -21,6 +21,7 @@ __all__ = [
     "partitions_of",
     "require_topics",
     "topic_configs",
+    "widen_topics",
     "wrong_configs",
 ]
 
