@@ -34,7 +34,7 @@ class Figure(Struct, frozen=True, omit_defaults=True):
 
 
 class Read(Struct, frozen=True):
-    """What the matcher made of texts, a row a text. Notices are told apart: no figure of needs and offers counts them."""
+    """What the matcher made of texts, a row a text. Notices are apart: figures of needs and offers count none."""
 
     scores: np.ndarray  # (n, q); of notices too
     alert: list[str]  # query id of the alert, "" = none
@@ -46,6 +46,15 @@ class Read(Struct, frozen=True):
     urgent: np.ndarray | None  # (n,), where the encoder has a learnt head
     notices: list[tuple[str, ...]]  # its readings that are alerts and notices
     priorities: np.ndarray  # (n, 3) as PRIORITIES; (n, 0) without a learnt head
+    worth: np.ndarray  # (n,): how likely a post is a need, an offer or a notice of any kind; 0 without a learnt head
+
+    @property
+    def ranked(self) -> np.ndarray | None:
+        """(n,): the order in which posts should be seen, one worth an alert by its priority; None without one."""
+        if not self.priorities.shape[1]:
+            return None
+        score: np.ndarray = self.worth * (self.priorities[:, 0] + 0.5 * self.priorities[:, 1])
+        return score
 
 
 class Reader:
@@ -83,6 +92,7 @@ class Reader:
             matcher.head.urgent(vectors) if matcher.head else None,
             [tuple(m.query_id for m in found if m.level == "alert") for found in notices],
             matcher.head.priorities(vectors) if matcher.head else np.zeros((len(texts), 0), np.float32),
+            matcher.head.worth(vectors) if matcher.head else np.zeros(len(texts), np.float32),
         )
 
     def column(self, scores: np.ndarray, query_id: str) -> np.ndarray:
@@ -186,7 +196,9 @@ def priority_figures(judged: Judged, draw: Drawing) -> list[Figure]:
     def mean(rows: np.ndarray) -> float:
         return float(np.mean([alerting.f1(told[rows] == name, gold[rows] == name) for name in occurring]))
 
-    each = [_figure(f"{name}_f1", alerting.f1(told == name, gold == name), int((gold == name).sum())) for name in occurring]
+    each = [
+        _figure(f"{name}_f1", alerting.f1(told == name, gold == name), int((gold == name).sum())) for name in occurring
+    ]
     return [draw.of("priority_macro_f1", mean, len(at), len(at)), *each] if at else []
 
 
@@ -259,7 +271,8 @@ def trecis_figures(reader: Reader, posts: Sequence[Timed], draw: Drawing) -> tup
     rankings = {"best_need": over[:, reader.needs].max(1)}
     if read.urgent is not None:
         rankings["urgency"] = read.urgent
-        rankings["priority"] = ranked(read)
+    if read.ranked is not None:
+        rankings["priority"] = read.ranked
     found = []
     for name, score in rankings.items():
         found.append(draw.precision(f"ap_high_by_{name}", score, high, np.ones(len(posts)), int(high.sum())))
