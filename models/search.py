@@ -26,7 +26,7 @@ from msgspec import Struct
 from models.errors import VersionMismatch
 from models.records import KINDS, Kind, MatchedFrame, Post, account_of
 
-KIND_BITS = {kind: 1 << place for place, kind in enumerate(KINDS)}
+KIND_BITS: dict[str, int] = {kind: 1 << place for place, kind in enumerate(KINDS)}
 SEGMENTS_AT_LEAST = 16  # a segment is closed early at this share of max_posts, so that dropping one is a small step
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Post).decode
