@@ -49,6 +49,8 @@ def make_alert(post: Post, match: Match, query: Query, encoder_version: str, als
         threshold=match.threshold,
         probability=match.probability,
         urgent=match.urgent,
+        priority=match.priority,
+        priority_probability=match.priority_probability,
         also=[Reading(other.query_id, other.level, other.probability) for other in also],
         encoder_version=encoder_version,
         evidence=Evidence(

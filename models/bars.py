@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 
 from models.matching import MatchConfig, Matcher
-from models.records import Match, Post
+from models.records import Match, Post, is_notice
 
 __all__ = ["Bars"]
 
@@ -207,6 +207,6 @@ class Bars:
 
 
 def _alerts_first(matches: Sequence[Match]) -> list[Match]:
-    """The same, of each post the alerts before the suggestions, posts in their order."""
+    """The same, of each post the alerts before the suggestions and notices last among each, posts in their order."""
     order = {post_id: n for n, post_id in enumerate(dict.fromkeys(m.post_id for m in matches))}
-    return sorted(matches, key=lambda m: (order[m.post_id], m.level != "alert"))
+    return sorted(matches, key=lambda m: (order[m.post_id], m.level != "alert", is_notice(m.query_id)))

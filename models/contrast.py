@@ -7,16 +7,17 @@ from functools import lru_cache
 
 import numpy as np
 
-from models.queries import Query, load_queries
+from models.queries import Query, aid_queries
 from models.query_ridge import AGAINST, OPPOSITE, Moments, accents, moments, solve, without
+from models.records import AID
 
 __all__ = ["Contrast", "bundled_queries"]
 
 
 @lru_cache(maxsize=1)
 def bundled_queries() -> tuple[Query, ...]:
-    """The bundled packs as they were shipped: what every query is told apart from, whichever are active."""
-    return tuple(load_queries())
+    """The bundled needs and offers as they were shipped: what every query is told apart from, whichever are active."""
+    return tuple(aid_queries())
 
 
 class Contrast:
@@ -37,7 +38,7 @@ class Contrast:
         """What a query's direction is fitted on: its own sentences (n, d), and the rest by its weight."""
         opposite = self._of.get((query.category, "offer" if query.kind == "need" else "need"), self._none)
         others = self._every
-        for kind in ("need", "offer"):
+        for kind in AID:
             others = without(others, self._of.get((query.category, kind), self._none))
         return [
             (1.0, moments(sentences, 1.0)),

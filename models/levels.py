@@ -17,6 +17,7 @@ from models.calibration import Calibration, fallback_thresholds
 from models.explanation import log_odds
 from models.queries import Query
 from models.reading import logistic, logit
+from models.records import is_notice
 
 PRIOR_LOGIT = float(np.log(4))  # log-odds between one half and one fifth
 
@@ -27,6 +28,8 @@ class MatchConfig:
 
     alert_probability: float = 0.5  # that a post is a need or an offer: from here it alerts, with a learnt head
     suggestion_probability: float = 0.2  # and from here it is a suggestion
+    notice_probability: float = 0.5  # that it is a warning, an order or a report: from here it alerts
+    notice_suggestion: float = 0.3  # and from here it is a suggestion; more would fill the page with news of damage
     target_precision: float | None = None  # instead of alert_probability: this share of the alerts is to be right
     contrast: float = 0.75  # share of the everyday texts in what a query is told apart from; calibrations hold for one
     suggestions: bool = True  # also emit matches between the suggestion and the alert threshold
@@ -73,8 +76,10 @@ class Levels:
 
     def _measured(self, query: Query, on_background: np.ndarray) -> Thresholds:
         if self._headed:
-            alert = self._config.alert_probability
-            suggestion = min(self._config.suggestion_probability, alert)
+            alert, suggestion = self._config.alert_probability, self._config.suggestion_probability
+            if is_notice(query.id):
+                alert, suggestion = self._config.notice_probability, self._config.notice_suggestion
+            suggestion = min(suggestion, alert)
         else:
             known = self._calibration.thresholds(query) if self._calibration else None
             alert, suggestion = known or fallback_thresholds(on_background, self._calibration)

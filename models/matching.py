@@ -41,7 +41,7 @@ from models.explanation import rounded
 from models.feedback.fit import Feedback, Space
 from models.levels import Levels, MatchConfig, Thresholds
 from models.queries import Query
-from models.records import Match, Post
+from models.records import PRIORITIES, Match, Post, is_notice
 
 __all__ = ["READINGS", "MatchConfig", "Matcher", "Thresholds"]
 
@@ -203,15 +203,19 @@ class Matcher:
         if added is not None:
             self._say_taught(terms, added[rows, which], self.terms(vectors[rows], scores[rows], which))
         urgent = self.head.urgent(vectors[rows]) if self.head else None
+        priorities = self.head.priorities(vectors[rows]) if self.head else np.zeros((len(rows), 0), np.float32)
         found = []
         for at, (row, i, probability) in enumerate(read):
             match = self._as_match(post_ids[row], i, vectors[row], posts[row].lang if posts else "")
+            first = int(priorities[at].argmax()) if priorities.shape[1] else None
             made = msgspec.structs.replace(
                 match,
                 level="alert" if scores[row, i] >= self.levels.alert[i] else "suggestion",
                 score=round(float(scores[row, i]), 4),
                 probability=round(probability, 3),
                 urgent=None if urgent is None else round(float(urgent[at]), 3),
+                priority=None if first is None else PRIORITIES[first],
+                priority_probability=None if first is None else round(float(priorities[at, first]), 3),
                 terms=rounded(terms[at]),
             )
             found.append(made)
@@ -274,13 +278,17 @@ class Matcher:
 
     def _compatible(self, order: np.ndarray, likely: np.ndarray, scores: np.ndarray) -> list[tuple[int, float]]:
         """The first READINGS queries that can hold at once: not the need and the offer of one category. What alerts
-        comes before what does not, where queries have bars of their own."""
+        comes before what does not, as queries have bars of their own, and needs and offers before notices: who asks for
+        help in a post that also warns is helped first."""
         kept: dict[str, tuple[int, float]] = {}
         for i, probability in zip(order, likely, strict=True):
             kept.setdefault(self.queries[i].category, (int(i), float(probability)))
-        return sorted(kept.values(), key=lambda reading: bool(scores[reading[0]] < self.levels.alert[reading[0]]))[
-            :READINGS
-        ]
+
+        def place(reading: tuple[int, float]) -> tuple[bool, bool]:
+            i = reading[0]
+            return bool(scores[i] < self.levels.alert[i]), is_notice(self.queries[i].id)
+
+        return sorted(kept.values(), key=place)[:READINGS]
 
     def _as_match(self, post_id: str, index: int, vector: np.ndarray, lang: str) -> Match:
         """A match without its level and numbers."""

@@ -1,4 +1,6 @@
-"""Standing need/offer queries: sentences people in trouble (or helping) write, by category and language.
+"""Standing queries: sentences people in trouble, helping, or warning others write, by category and language.
+
+Needs and offers are aid; warnings, orders and reports are notices: no call for help, but what responders must know.
 
 A query's version is a hash of what it asks, so an edited query is a new version and its alerts are new alerts.
 """
@@ -18,9 +20,9 @@ from msgspec import Struct
 from models.errors import QueryError
 from models.filters import Where, check_where
 from models.moments import epoch_s, has_zone
-from models.records import Kind
+from models.records import KINDS, Kind, is_notice
 
-__all__ = ["Query", "background_texts", "check_query", "load_queries", "read_pack"]
+__all__ = ["Query", "aid_queries", "background_texts", "check_query", "load_queries", "read_pack"]
 
 IASC_CLUSTERS = (
     "CCCM", "Early Recovery", "Education", "Emergency Telecommunications", "Food Security", "Health", "Logistics",
@@ -93,7 +95,7 @@ def _check_bar(query: Query) -> None:
 
 
 class _Pack(Struct, frozen=True, forbid_unknown_fields=True):
-    """One YAML file: a category with its need and its offer."""
+    """One YAML file: a category with its need and its offer, or with a notice."""
 
     category: str
     label: str
@@ -101,6 +103,9 @@ class _Pack(Struct, frozen=True, forbid_unknown_fields=True):
     hxl: dict[str, str]
     need: dict[str, list[str]] = {}
     offer: dict[str, list[str]] = {}
+    warning: dict[str, list[str]] = {}
+    order: dict[str, list[str]] = {}
+    report: dict[str, list[str]] = {}
 
 
 def read_pack(text: str | bytes, name: str = "pack") -> list[Query]:
@@ -109,7 +114,7 @@ def read_pack(text: str | bytes, name: str = "pack") -> list[Query]:
         pack = msgspec.yaml.decode(text, type=_Pack)
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
         raise QueryError(f"{name}: {error}") from error
-    kinds: tuple[tuple[Kind, dict[str, list[str]]], ...] = (("need", pack.need), ("offer", pack.offer))
+    kinds: list[tuple[Kind, dict[str, list[str]]]] = [(kind, getattr(pack, kind)) for kind in KINDS]
     return [
         check_query(
             Query(
@@ -141,6 +146,11 @@ def load_queries(folder: Path | None = None) -> list[Query]:
     if twice:
         raise QueryError(f"queries defined twice: {', '.join(sorted(twice))}")
     return sorted(found, key=lambda q: q.id)
+
+
+def aid_queries() -> list[Query]:
+    """The bundled needs and offers: what every direction is told apart from, and nothing else in the packs."""
+    return [query for query in load_queries() if not is_notice(query.id)]
 
 
 def background_texts() -> list[str]:

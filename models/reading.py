@@ -18,6 +18,10 @@ not. So the score of a taught query is the probability that a responder could ac
 and never less than p(query). s is the share of the query's kind in p(need or offer): where it is in doubt whether
 something is needed or offered, the score is lower. Measured on 800 written posts in 20 languages set aside
 (training/posts), right query and near misses that alert: p(query) ≥ .5 .50, 4.4 %; this score ≥ .5 .61, 5.6 %.
+
+A notice (a warning, an order to leave, a report of damage) takes no part in that: its score is p(query), by terms of
+its own, since notices are rarer and told apart more easily. The gate of a notice that was never taught is how likely
+the post is a notice of any kind.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ import numpy as np
 from msgspec import Struct
 
 from models.queries import Query
+from models.records import AID, KINDS, NOTICES, Kind, is_notice
 
 CLEAR = 0.85  # share of a kind from which it is not in doubt whether something is needed or offered
 LEAST_SPREAD = 1e-3  # a query that scores all background alike says nothing
@@ -53,6 +58,9 @@ class Head(Struct, frozen=True, dict=True):
     unknown: Terms
     actionable: Terms | None = None  # of the log-odds that the post is a need or an offer at all
     urgency: list[float] = []  # (d + 1,): log-odds that lives hang on the next hours, the constant last
+    taught_notice: Terms | None = None  # of notices; None: as of needs and offers
+    unknown_notice: Terms | None = None
+    priority: list[float] = []  # (d + 2,): a line, then its constants for "urgent" and for "soon or urgent"
 
     @cached_property
     def place(self) -> dict[str, int]:
@@ -81,6 +89,23 @@ class Head(Struct, frozen=True, dict=True):
         line = np.array(self.urgency, np.float32)
         return logistic(vectors @ line[:-1] + line[-1])
 
+    def worth(self, vectors: np.ndarray) -> np.ndarray:
+        """(n,) float32: how likely each post is a need, an offer or a notice, by the classes alone."""
+        return logistic(self.gate(self.log_probabilities(vectors), *KINDS))
+
+    def priorities(self, vectors: np.ndarray) -> np.ndarray:
+        """(n, 3) float32: how likely each of PRIORITIES is, of a post worth an alert. Empty rows where none was learnt.
+
+        Cumulative logits with one line, so that "soon or urgent" is never less likely than "urgent" (McCullagh 1980,
+        Regression models for ordinal data, doi:10.1111/j.2517-6161.1980.tb01109.x).
+        """
+        if not self.priority:
+            return np.zeros((len(vectors), 0), np.float32)
+        line = np.array(self.priority, np.float32)
+        along = vectors @ line[:-2]
+        urgent, soon = logistic(along + line[-2]), logistic(along + line[-1])
+        return np.stack([urgent, soon - urgent, 1 - soon], axis=1)
+
     def probabilities(
         self, queries: Sequence[Query], vectors: np.ndarray, scores: np.ndarray, usual: np.ndarray
     ) -> np.ndarray:
@@ -99,13 +124,16 @@ class Head(Struct, frozen=True, dict=True):
         self, queries: Sequence[Query], found: np.ndarray, scores: np.ndarray, usual: np.ndarray
     ) -> Iterator[dict[str, np.ndarray]]:
         """For each query what adds up to its log-odds, by name: each (n,). found: what `log_probabilities` gave."""
-        gates = {kind: self.gate(found, kind) for kind in {query.kind for query in queries}}
+        gates = {kind: self.gate(found, *_gated(kind)) for kind in {query.kind for query in queries}}
         for i, query in enumerate(queries):
+            taught, unknown = self.taught, self.unknown
+            if is_notice(query.id):
+                taught, unknown = self.taught_notice or taught, self.unknown_notice or unknown
             if query.id in self.place:
-                weights = self.taught
+                weights = taught
                 looked, read = scores[:, i], {"head": weights.head * self.log_odds(found, query.id)}
             else:
-                weights = self.unknown
+                weights = unknown
                 looked = (scores[:, i] - usual[i, 0]) / max(float(usual[i, 1]), LEAST_SPREAD)
                 read = {"gate": weights.gate * gates[query.kind]}
             yield {"bias": np.full(len(found), weights.bias, np.float32), "query": weights.query * looked, **read}
@@ -116,8 +144,8 @@ class Head(Struct, frozen=True, dict=True):
         if self.actionable is None:
             return out
         found = self.log_probabilities(vectors)
-        whole = logistic(self.actionable.gate * self.gate(found, "need", "offer") + self.actionable.bias)
-        for kind in ("need", "offer"):
+        whole = logistic(self.actionable.gate * self.gate(found, *AID) + self.actionable.bias)
+        for kind in AID:
             rows = [i for i, query in enumerate(queries) if query.kind == kind and query.id in self.place]
             if rows:
                 clear = np.minimum(1, self._share(found, kind) / CLEAR)
@@ -141,7 +169,7 @@ class Head(Struct, frozen=True, dict=True):
 
     def _share(self, found: np.ndarray, kind: str) -> np.ndarray:
         """(n,): of need and offer together, how much is of this kind."""
-        need, offer = (np.exp(found[:, self._rows_of(one)]).sum(axis=1) + 1e-12 for one in ("need", "offer"))
+        need, offer = (np.exp(found[:, self._rows_of(one)]).sum(axis=1) + 1e-12 for one in AID)
         share: np.ndarray = (need if kind == "need" else offer) / (need + offer)
         return share
 
@@ -150,12 +178,17 @@ class Head(Struct, frozen=True, dict=True):
         return _log_odds(found[:, self.place[query_id]])
 
     def gate(self, found: np.ndarray, *kinds: str) -> np.ndarray:
-        """(n,): log-odds that the post is a need, or an offer, or either, of any category."""
+        """(n,): log-odds that the post is of one of these kinds, of any category."""
         rows = [i for kind in kinds for i in self._rows_of(kind)]
         return _log_odds(np.logaddexp.reduce(found[:, rows], axis=1))
 
     def _rows_of(self, kind: str) -> list[int]:
         return [i for i, name in enumerate(self.classes) if name.startswith(f"{kind}.")]
+
+
+def _gated(kind: Kind) -> tuple[Kind, ...]:
+    """The kinds whose classes say whether a post may be of this kind. Each notice has too few classes of its own."""
+    return NOTICES if is_notice(f"{kind}.") else (kind,)
 
 
 def _log_odds(log_probability: np.ndarray) -> np.ndarray:

@@ -7,11 +7,12 @@ way, and "have I applied this origin already?" is one comparison. That is what m
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
 __all__ = [
+    "AID",
     "Alert",
     "ClusterEvent",
     "Deletion",
@@ -19,19 +20,36 @@ __all__ = [
     "EventKind",
     "Example",
     "Frame",
+    "KINDS",
+    "Kind",
     "Level",
     "Match",
     "MatchedFrame",
+    "NOTICES",
     "Origin",
+    "PRIORITIES",
     "Post",
     "Reject",
     "Repeat",
     "account_of",
+    "is_notice",
 ]
 
-Kind = Literal["need", "offer"]
+Aid = Literal["need", "offer"]
+Notice = Literal["warning", "order", "report"]  # of danger; to leave; of damage and of what has just happened
+Kind = Literal[Aid, Notice]
+AID: tuple[Aid, ...] = get_args(Aid)
+NOTICES: tuple[Notice, ...] = get_args(Notice)
+KINDS: tuple[Kind, ...] = (*AID, *NOTICES)
+Priority = Literal["urgent", "soon", "routine"]  # lives hang on the next hours; today or tomorrow; neither
+PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 Level = Literal["alert", "suggestion"]
 EventKind = Literal["new", "grow", "merge", "expire", "relabel"]  # of a cluster
+
+
+def is_notice(query_id: str) -> bool:
+    """Is a query of this id (kind, dot, category) a notice, and no need or offer?"""
+    return query_id.partition(".")[0] in NOTICES
 
 
 class Geo(Struct, frozen=True):
@@ -131,6 +149,8 @@ class Match(Struct, frozen=True, omit_defaults=True):
     nearest_lang: str = ""
     nearest_cosine: float = 0.0
     urgent: float | None = None  # probability that lives hang on the next hours, where the encoder has a learnt head
+    priority: Priority | None = None  # where the encoder has a learnt head
+    priority_probability: float | None = None  # that this priority is right, if the reading is
     terms: dict[str, float] = {}  # what adds up to the log-odds of `probability` (models/explanation.py)
     nearest_told: str = ""  # the nearest sentence in the readers' language, where `nearest` is in another
     nearest_told_lang: str = ""
@@ -216,6 +236,8 @@ class Alert(Struct, frozen=True, omit_defaults=True):
     seen_at: str  # when its cause entered posts.raw, RFC 3339 UTC
     probability: float | None = None
     urgent: float | None = None
+    priority: Priority | None = None
+    priority_probability: float | None = None
     also: list[Reading] = []  # other readings of the same post: a post has one alert
     cluster_id: str | None = None
     withdrawn_because: str | None = None  # deleted | edited

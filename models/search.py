@@ -24,11 +24,11 @@ import numpy as np
 from msgspec import Struct
 
 from models.errors import VersionMismatch
-from models.records import Kind, MatchedFrame, Post, account_of
+from models.records import KINDS, Kind, MatchedFrame, Post, account_of
 
 __all__ = ["Found", "SearchIndex"]
 
-KIND_BITS = {"need": 1, "offer": 2}
+KIND_BITS: dict[str, int] = {kind: 1 << place for place, kind in enumerate(KINDS)}
 SEGMENTS_AT_LEAST = 16  # a segment is closed early at this share of max_posts, so that dropping one is a small step
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Post).decode
@@ -124,7 +124,7 @@ class SearchIndex:
         self.hide(d.id for d in frame.deletions)
 
     def add(self, posts: Sequence[Post], vectors: np.ndarray, kinds: Sequence[Collection[str]] | None = None) -> None:
-        """Add posts. vectors: (n, dim) unit rows; kinds: of each post, `need` and `offer` as matched."""
+        """Add posts. vectors: (n, dim) unit rows; kinds: of each post, as matched."""
         if vectors.shape != (len(posts), self.dim):
             raise VersionMismatch(f"{len(posts)} posts have vectors {vectors.shape}, the index {self.dim} dims")
         bits = [sum(KIND_BITS.get(kind, 0) for kind in set(of)) for of in kinds or [()] * len(posts)]
@@ -221,7 +221,7 @@ class SearchIndex:
     ) -> list[Found]:
         """The k nearest posts by cosine, best first; of equal ones the newest first.
 
-        vector: (dim,) unit length. since: created_at at least, epoch seconds. kind: matched as a need or an offer.
+        vector: (dim,) unit length. since: created_at at least, epoch seconds. kind: matched as this kind.
         Raises VersionMismatch for another dimension, or encoder version where one is given.
         """
         vector = np.ascontiguousarray(vector, dtype=np.float32).reshape(1, -1)

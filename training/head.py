@@ -8,6 +8,9 @@ messages of the learning half of disaster-messages-multilingual where its annota
 clothing, medical help, medicine: .40 to .82; the other categories 0 to .26). Of the sets that were read only those are
 learnt from whose terms allow it. Probabilities are fitted on real events and written streams that the head never saw,
 weighted as their streams were drawn, so that they hold for posts as they come.
+
+Notices (warnings, evacuation orders, damage) have their classes from the posts labelled so. Their packs' sentences give
+them directions and are not learnt as classes: nothing about needs and offers hangs on the notices there are.
 """
 
 from __future__ import annotations
@@ -25,8 +28,9 @@ from models.encoders.bundle import CALIBRATION, QUERY_VECTORS, add_file
 from models.encoders.load import folder_of, load_encoder
 from models.encoders.query_vectors import pack_vectors, standing_texts
 from models.matching import MatchConfig, Matcher
-from models.queries import background_texts, load_queries
+from models.queries import aid_queries, background_texts, load_queries
 from models.reading import Head, Terms
+from models.records import AID, NOTICES, PRIORITIES, is_notice
 from training.data import data_dir, in_train_half, read_messages
 from training.jobs import cache_dir, run, write_atomically, write_result
 from training.kept_vectors import KeptVectors
@@ -79,7 +83,7 @@ def material(config: Config, posts: Sequence[LabelledPost], messages: Sequence[d
             continue
         weight = 1.0 if post.use != "read" else config.read * (1.0 if post.sure else config.unsure)
         rows.append((post.text, post.label, weight))
-    rows += [(text, query.id, config.packs) for query in load_queries() for _, text in query.texts()]
+    rows += [(text, query.id, config.packs) for query in aid_queries() for _, text in query.texts()]
     rows += [(text, "ordinary", config.packs) for text in background_texts()]
     drawn = np.random.default_rng(config.seed)
     for message in messages:
@@ -122,7 +126,7 @@ def fit_terms(features: np.ndarray, right: np.ndarray, weights: np.ndarray) -> t
 
 def right_readings(posts: Sequence[LabelledPost], query_ids: Sequence[str]) -> np.ndarray:
     """(n, q) bool: the queries each post is a right reading of."""
-    return np.array([[query in (post.gold, post.second) for query in query_ids] for post in posts])
+    return np.array([[query in (post.label, post.second) for query in query_ids] for post in posts])
 
 
 def calibrated(head: Head, matcher: Matcher, posts: Sequence[LabelledPost], vectors: np.ndarray) -> Head:
@@ -131,23 +135,40 @@ def calibrated(head: Head, matcher: Matcher, posts: Sequence[LabelledPost], vect
     Each set's weights are made to mean 1, so that a set drawn thinly does not outweigh the rest.
     """
     found, scores = head.log_probabilities(vectors), matcher.directed(vectors)
-    right = right_readings(posts, [query.id for query in matcher.queries])
+    standard = (scores - matcher.usual[:, 0]) / matcher.usual[:, 1]
     mean = {origin: np.mean([p.weight for p in posts if p.origin == origin]) for origin in {p.origin for p in posts}}
     weight = np.array([p.weight / mean[p.origin] for p in posts])
-    odds = np.stack([head.log_odds(found, query.id) for query in matcher.queries], axis=1)
-    gates = np.stack([head.gate(found, query.kind) for query in matcher.queries], axis=1)
-    standard = (scores - matcher.usual[:, 0]) / matcher.usual[:, 1]
-    every = np.repeat(weight, right.shape[1])
-    (h, s), b = fit_terms(np.stack([odds.ravel(), scores.ravel()], axis=1), right.ravel(), every)
-    either = head.gate(found, "need", "offer")[:, None]
-    (k,), d = fit_terms(either, right.any(axis=1), weight)
-    (g, z), c = fit_terms(np.stack([gates.ravel(), standard.ravel()], axis=1), right.ravel(), every)
+    either = head.gate(found, *AID)
+    aid, notices = _classed(head, matcher, notice=False), _classed(head, matcher, notice=True)
+
+    def terms(which: list[int], seen: np.ndarray, gate: np.ndarray | None) -> Terms:
+        """Of the log-odds that a reading is right, over all readings of these queries."""
+        ids = [matcher.queries[i].id for i in which]
+        read = [head.log_odds(found, name) for name in ids] if gate is None else list(gate.T)
+        right = right_readings(posts, ids)
+        features = np.stack([np.stack(read, axis=1).ravel(), seen[:, which].ravel()], axis=1)
+        (first, query), bias = fit_terms(features, right.ravel(), np.repeat(weight, len(which)))
+        shares = {"head" if gate is None else "gate": round(float(first), 4)}
+        return Terms(query=round(float(query), 4), bias=round(bias, 4), **shares)
+
+    own = np.stack([head.gate(found, matcher.queries[i].kind) for i in aid], axis=1)
+    any_notice = np.repeat(head.gate(found, *NOTICES)[:, None], len(notices), axis=1)
+    wanted = right_readings(posts, [matcher.queries[i].id for i in aid]).any(axis=1)
+    (k,), d = fit_terms(either[:, None], wanted, weight)
     return msgspec.structs.replace(
         head,
-        taught=Terms(query=round(float(s), 4), head=round(float(h), 4), bias=round(b, 4)),
-        unknown=Terms(query=round(float(z), 4), gate=round(float(g), 4), bias=round(c, 4)),
+        taught=terms(aid, scores, None),
+        unknown=terms(aid, standard, own),
         actionable=Terms(query=0.0, gate=round(float(k), 4), bias=round(d, 4)),
+        taught_notice=terms(notices, scores, None),
+        unknown_notice=terms(notices, standard, any_notice),
     )
+
+
+def _classed(head: Head, matcher: Matcher, notice: bool) -> list[int]:
+    """The matcher's queries that the head was taught: its notices, or its needs and offers."""
+    queries = enumerate(matcher.queries)
+    return [i for i, query in queries if query.id in head.place and is_notice(query.id) == notice]
 
 
 def fit_urgency(config: Config, vectors: np.ndarray, posts: Sequence[LabelledPost]) -> list[float]:
@@ -157,6 +178,27 @@ def fit_urgency(config: Config, vectors: np.ndarray, posts: Sequence[LabelledPos
 
     model = LogisticRegression(C=config.strength, max_iter=config.iterations).fit(vectors, urgent)
     return [round(float(x), 4) for x in (*model.coef_[0], model.intercept_[0])]
+
+
+def fit_priority(config: Config, vectors: np.ndarray, posts: Sequence[LabelledPost]) -> list[float]:
+    """(d + 2,) for `Head.priorities`: one line for both cuts of urgent, soon, routine, and the constant of each cut.
+
+    posts: those whose urgency was labelled, (n, d) vectors. Each is a row for each cut; a column tells the cuts apart.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    place = np.array([PRIORITIES.index(post.urgency) for post in posts])  # 0 = urgent
+    apart = 10.0  # so large that its weight, which is penalised too, may be small
+    rows = np.hstack([np.vstack([vectors, vectors]), np.repeat([[0.0], [apart]], len(posts), axis=0)])
+    reached = np.concatenate([place == 0, place <= 1])
+    # The three weigh the same, for routine calls for help are few in what was written, and most in real streams.
+    shares = np.array([1 / np.mean(place == at) for at in place])
+    shares *= [config.read if post.use == "read" else 1.0 for post in posts]
+    model = LogisticRegression(C=config.strength, max_iter=config.iterations)
+    model.fit(rows, reached, sample_weight=np.tile(shares / shares.mean(), 2))
+    *line, cut = model.coef_[0]
+    urgent = float(model.intercept_[0])
+    return [round(float(x), 4) for x in (*line, urgent, urgent + apart * max(float(cut), 0.0))]
 
 
 def main(config: Config) -> Calibration:
@@ -169,6 +211,7 @@ def main(config: Config) -> Calibration:
     digest = hashlib.sha256("\x1e".join(taught.texts).encode("utf-8", "replace")).hexdigest()
     weight, bias = fit_classes(config, encoder.encode(taught.texts), taught, names)
     learning = [p for p in posts if not p.judges and (p.use != "read" or p.origin in MAY_LEARN)]
+    labelled = [p for p in learning if p.urgency]
     head = Head(
         names,
         [[round(float(x), 4) for x in row] for row in weight],
@@ -176,11 +219,14 @@ def main(config: Config) -> Calibration:
         taught=Terms(query=0.0, head=1.0),
         unknown=Terms(query=1.0),
         urgency=fit_urgency(config, encoder.encode([p.text for p in learning]), learning),
+        priority=fit_priority(config, encoder.encode([p.text for p in labelled]), labelled),
     )
     matcher = Matcher(MatchConfig(), queries, encoder, background_texts())
     unseen = [p for p in posts if p.judges and (p.use == "stream" or p.origin in MAY_CALIBRATE)]
     head = calibrated(head, matcher, unseen, encoder.encode([p.text for p in unseen]))
-    calibration = Calibration(encoder.version, material_hash(background_texts(), queries), {}, NO_FALLBACK, head=head)
+    calibration = Calibration(
+        encoder.version, material_hash(background_texts(), aid_queries()), {}, NO_FALLBACK, head=head
+    )
     content = msgspec.json.encode(calibration) + b"\n"
     if config.install:
         add_file(path, CALIBRATION, content)

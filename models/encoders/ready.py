@@ -25,7 +25,7 @@ from models.encoders.query_vectors import CachedEncoder, Known, read_vectors
 from models.encoders.registry import OWN
 from models.errors import CrisisError, EncoderError
 from models.matching import MatchConfig, Matcher
-from models.queries import Query, background_texts, load_queries
+from models.queries import Query, aid_queries, background_texts
 
 __all__ = ["Loaded", "Ready", "load", "ready", "stale"]
 
@@ -85,7 +85,7 @@ def ready(loaded: Loaded, queries: Sequence[Query], match: MatchConfig | None = 
 
 def stale(calibration: Calibration) -> str:
     """What is wrong if the calibration was measured against other queries or background than are here; else empty."""
-    here = material_hash(background_texts(), load_queries())
+    here = material_hash(background_texts(), aid_queries())
     if calibration.material == here:
         return ""
     return (

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from models.errors import LabelError
 from models.privacy import mask
-from models.records import Alert, Level
+from models.records import KINDS, Alert, Level
 from models.text import READ_CHARS
 
 __all__ = ["Label", "VERDICTS", "Verdict", "check_label", "label_alert"]
@@ -50,8 +50,8 @@ def check_label(label: Label) -> Label:
         raise LabelError(f"post {label.post_id!r} has no text to learn from")
     for query_id in filter(None, (label.query_id, label.instead)):
         kind, dot, category = query_id.partition(".")
-        if kind not in ("need", "offer") or not dot or not category or not query_id.isprintable() or " " in query_id:
-            raise LabelError(f"query {query_id!r}: write need.… or offer.…")
+        if kind not in KINDS or not dot or not category or not query_id.isprintable() or " " in query_id:
+            raise LabelError(f"query {query_id!r}: write need.…, offer.…, warning.…, order.… or report.…")
     if label.instead and (label.verdict != "other" or label.instead == label.query_id):
         raise LabelError(f"instead={label.instead} goes with the verdict other, and names another query")
     if not label.post_id or len(label.post_id) > LONGEST_ID or len(label.query_id) > LONGEST_ID:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import click
 
+from models.records import KINDS
 from streams.commands import attribute
 from streams.config import Settings
 from streams.outputs import FORMATS, Options, Told
@@ -24,7 +25,7 @@ __all__ = ["alerts"]
     help="Default: text on a terminal, json lines elsewhere.",
 )
 @click.option("--level", type=click.Choice(["alert", "suggestion"]), help="Only this level.")
-@click.option("--kind", type=click.Choice(["need", "offer"]), help="Only this kind.")
+@click.option("--kind", type=click.Choice(KINDS), help="Only this kind.")
 @click.option("--query", help="Only this query, such as need.water.")
 @click.option("--lang", help="Only posts in this language, such as ar.")
 @click.option("--last", "last_s", type=Span(), help="Only the last 90s, 15m, 2h, 1d …")

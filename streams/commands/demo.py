@@ -170,7 +170,7 @@ async def _show(
 ) -> None:
     await _until_open(settings.broker.bootstrap)
     _, queries = await asyncio.to_thread(prepare, settings)
-    out.print(f"{queries} need and offer queries loaded; starting {workers} worker(s) and the dashboard …")
+    out.print(f"{queries} queries loaded; starting {workers} worker(s) and the dashboard …")
     for number in range(workers):
         await children.start(f"worker-{number + 1}", ["streams.cli", "worker"], env, restart_on=STALLED)
     await children.start("dashboard", ["streams.cli", "dashboard"], env)

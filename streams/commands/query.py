@@ -126,7 +126,7 @@ def add(
         changes = {q.id: q for q in read_pack(file.read_bytes(), file.name)}
     else:
         if not query_id or not sentences:
-            raise click.UsageError("give a query id (need.… or offer.…) and at least one sentence, or --file")
+            raise click.UsageError("give a query id (need.…, offer.…, warning.…) and at least one sentence, or --file")
         changes = {query_id: changed(read_queries(settings).get(query_id), query_id, {lang: list(sentences)}, given)}
     _publish(settings, changes)
 

@@ -14,6 +14,7 @@ from models.errors import ConfigError, QueryError
 from models.filters import Where
 from models.moments import rfc3339
 from models.queries import Query, check_query
+from models.records import KINDS
 from streams.outputs.span import seconds
 
 _BARS = ("threshold", "probability", "alerts_per_hour")  # one of them says from where on a query alerts
@@ -62,8 +63,8 @@ def changed(
     """
     if known is None:
         kind, _, category = query_id.partition(".")
-        if kind not in ("need", "offer"):
-            raise QueryError(f"query id {query_id!r} must start with need. or offer.")
+        if kind not in KINDS:
+            raise QueryError(f"query id {query_id!r} must start with {', '.join(f'{k}.' for k in KINDS)}")
         label = category.replace("_", " ").capitalize()
         known = Query(id=query_id, kind=kind, category=category, label=label, sentences={})  # type: ignore[arg-type]
     texts = known.sentences | {lang: known.sentences.get(lang, []) + added for lang, added in sentences.items()}

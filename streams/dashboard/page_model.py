@@ -5,14 +5,14 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
 
 from models.clusters.config import ClusterConfig
-from models.records import Alert, ClusterEvent, account_of
+from models.moments import epoch_s
+from models.records import AID, Alert, ClusterEvent, Kind, account_of, is_notice
 from streams.outputs.printable import web_link
 
 MATCHES_KEPT = 6  # of a post (the page unfolds from three): a text made of query sentences matches 25 queries
@@ -29,6 +29,7 @@ class Filter(Struct, frozen=True, omit_defaults=True):
     lang: str = ""
     source: str = ""
     cluster: str = ""
+    priority: str = ""
     q: str = ""  # words that must occur in the text, case ignored
 
     @classmethod
@@ -38,8 +39,9 @@ class Filter(Struct, frozen=True, omit_defaults=True):
 
     def takes(self, alert: Alert, folded: str | None = None) -> bool:
         """Is it an active alert that fits? folded: `folded_text` of its post, where it is known already."""
-        wanted = (self.kind, self.category, self.level, self.lang, self.source, self.cluster)
-        found = (alert.kind, alert.category, alert.level, alert.post.lang, alert.post.source, alert.cluster_id)
+        wanted = (self.kind, self.category, self.level, self.lang, self.source, self.cluster, self.priority)
+        post = alert.post
+        found = (alert.kind, alert.category, alert.level, post.lang, post.source, alert.cluster_id, alert.priority)
         return (
             alert.status == "active"
             and all(not w or w == f for w, f in zip(wanted, found, strict=True))
@@ -98,6 +100,12 @@ class Category(Struct, frozen=True):
     category: str
     label: str
     iasc: str
+    kinds: tuple[Kind, ...] = AID  # a notice's category has one of its own
+
+
+def kinds_beside(query_id: str, kind: Kind) -> tuple[Kind, ...]:
+    """The kinds that a category has, by one of its queries: a need may be offered too, a notice stands alone."""
+    return (kind,) if is_notice(query_id) else AID
 
 
 class Crowds:
@@ -174,7 +182,7 @@ class Copies:
         letters, account = _letters(folded), account_of(alert.post.id)
         self._texts.setdefault(account, Counter())[letters] += 1
         if len(letters) >= self.LETTERS:
-            at = datetime.fromisoformat(alert.post.created_at).timestamp()
+            at = epoch_s(alert.post.created_at)
             self._said.setdefault(letters, {})[account] = at
 
     def remove(self, alert: Alert, folded: str) -> None:
@@ -338,7 +346,7 @@ class Board:
         listed = {c.category: c for c in known}
         for a in self._alerts.values():
             if a.category not in listed:
-                listed[a.category] = Category(a.category, a.label, a.iasc)
+                listed[a.category] = Category(a.category, a.label, a.iasc, kinds_beside(a.query_id, a.kind))
         return list(listed.values())
 
     def growing(self, most: int) -> list[ClusterEvent]:

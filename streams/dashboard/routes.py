@@ -4,7 +4,7 @@
 |---|---|
 | / | the page; its query string is the filter |
 | /api/state | State: the numbers, the categories, growing clusters |
-| /api/alerts?kind&category&level&lang&source&cluster&q&n&before | AlertPage, newest first |
+| /api/alerts?kind&category&level&lang&source&cluster&priority&q&n&before | AlertPage, newest first |
 | /api/clusters?n | [ClusterEvent], strongest burst first, then the biggest |
 | /api/search?text&k&lang&last_s | HitPage: posts by meaning |
 | /api/taught | Taught: what people said about alerts, how often they were right, which to ask about |
@@ -48,7 +48,7 @@ from streams.config import Settings
 from streams.dashboard.feed import Event, Feed
 from streams.dashboard.headers import log_in, log_out, own_page
 from streams.dashboard.lessons import Lessons, Said, TakenBack
-from streams.dashboard.page_model import AlertPage, Category, Filter
+from streams.dashboard.page_model import AlertPage, Category, Filter, kinds_beside
 from streams.dashboard.stats import Stats, encode
 from streams.outputs.printable import web_link
 from streams.search.client import Hit, HitPage
@@ -68,7 +68,7 @@ SEARCHES = 4  # at a time: they share one thread, and a queue without end would 
 ORDER = (
     "search_rescue", "medical_help", "evacuation_transport", "missing_people", "water", "food", "shelter", "medicine",
     "baby_hygiene", "clothing_blankets", "electricity_fuel", "communications", "safety_looting", "heavy_equipment",
-    "volunteers_labour", "psychosocial", "money", "animals",
+    "volunteers_labour", "psychosocial", "money", "animals", "evacuation", "danger", "sub_event", "damage",
 )  # fmt: skip
 
 _templates = Environment(loader=PackageLoader("streams.dashboard"), autoescape=select_autoescape(default=True))
@@ -95,7 +95,7 @@ class PageData(Struct, frozen=True):
 @functools.cache  # they never change: 0.1 s of reading YAML, once
 def bundled_categories() -> tuple[Category, ...]:
     """The categories of the bundled queries, most urgent first. Blocking: reads files."""
-    found = {q.category: Category(q.category, q.label, q.iasc) for q in load_queries()}
+    found = {q.category: Category(q.category, q.label, q.iasc, kinds_beside(q.id, q.kind)) for q in load_queries()}
     return tuple(
         sorted(found.values(), key=lambda c: (ORDER.index(c.category) if c.category in ORDER else 99, c.label))
     )

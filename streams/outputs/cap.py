@@ -1,8 +1,9 @@
 """Alerts as OASIS Common Alerting Protocol 1.2 messages, for systems that take nothing else.
 
 A machine wrote these from public posts and nobody has checked them, and the messages say so: status Test unless told
-otherwise, scope Restricted, certainty Possible, urgency and severity Unknown, response Assess. No value is invented:
-what was measured travels as parameters.
+otherwise, scope Restricted, certainty Possible, severity Unknown, response Assess. Urgency follows the priority that
+was told: Immediate, Expected or Future, and Unknown where none was. No value is invented: what was measured travels as
+parameters.
 Source: CAP 1.2, section 3.2, https://docs.oasis-open.org/emergency/cap/v1.2/CAP-v1.2-os.html
 """
 
@@ -32,8 +33,10 @@ CATEGORIES = {
     "food": cap.Category.SAFETY, "shelter": cap.Category.SAFETY, "clothing_blankets": cap.Category.SAFETY,
     "volunteers_labour": cap.Category.SAFETY, "evacuation_transport": cap.Category.TRANSPORT,
     "electricity_fuel": cap.Category.INFRA, "communications": cap.Category.INFRA,
-    "safety_looting": cap.Category.SECURITY,
+    "safety_looting": cap.Category.SECURITY, "danger": cap.Category.SAFETY, "evacuation": cap.Category.SAFETY,
+    "damage": cap.Category.INFRA, "sub_event": cap.Category.SAFETY,
 }  # fmt: skip
+URGENCIES = {"urgent": cap.Urgency.IMMEDIATE, "soon": cap.Urgency.EXPECTED, "routine": cap.Urgency.FUTURE}
 
 RESTRICTION = "Written by a machine from public posts and checked by nobody. For people who verify before they act."
 
@@ -129,7 +132,7 @@ def _info(alert: Alert) -> cap.Info:
         categories=[CATEGORIES.get(alert.category, cap.Category.OTHER)],
         event=what,
         response_types=[cap.ResponseType.ASSESS if active else cap.ResponseType.NONE],
-        urgency=cap.Urgency.UNKNOWN,
+        urgency=URGENCIES.get(alert.priority or "", cap.Urgency.UNKNOWN) if active else cap.Urgency.UNKNOWN,
         severity=cap.Severity.UNKNOWN,
         certainty=cap.Certainty.POSSIBLE,
         sender_name="crisis-streams (automatic)",
@@ -154,6 +157,8 @@ def _parameters(alert: Alert) -> dict[str, str]:
         "query_id": alert.query_id, "query_version": alert.query_version, "iasc": alert.iasc, "hxl": alert.hxl,
         "score": f"{alert.score:.4f}", "threshold": f"{alert.threshold:.4f}",
         "probability": None if alert.probability is None else f"{alert.probability:.4f}",
+        "priority": alert.priority,
+        "priority_probability": None if alert.priority_probability is None else f"{alert.priority_probability:.4f}",
         "encoder_version": alert.encoder_version, "cluster_id": alert.cluster_id, "post_id": alert.post.id,
         "source": alert.post.source, "created_at": alert.post.created_at, "nearest": alert.evidence.nearest,
         "nearest_lang": alert.evidence.nearest_lang, "nearest_cosine": f"{alert.evidence.nearest_cosine:.4f}",

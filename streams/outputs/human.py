@@ -12,7 +12,8 @@ from models.records import Alert
 from streams.outputs import Options, Print, Told
 from streams.outputs.printable import printable, web_link
 
-COLOURS = {"need": "yellow", "offer": "cyan"}
+COLOURS = {"need": "yellow", "offer": "cyan", "warning": "magenta", "order": "magenta", "report": "blue"}
+PRIORITY_STYLES = {"urgent": "bold red", "soon": "bold", "routine": "dim"}
 
 
 def as_text(options: Options) -> Print:
@@ -42,8 +43,10 @@ def show(console: Console, alert: Alert, before: Alert | None) -> None:
 def _head(alert: Alert) -> Text:
     sure = alert.level == "alert"
     head = Text(alert.post.created_at.replace("T", " ")[:19] + "  ", style="dim")
-    head.append(f"{alert.kind.upper():<6}", style=f"bold {COLOURS[alert.kind]}" + (" reverse" if sure else ""))
+    head.append(f"{alert.kind.upper():<7}", style=f"bold {COLOURS[alert.kind]}" + (" reverse" if sure else ""))
     head.append(f" {printable(alert.label)}", style="bold")
+    if alert.priority is not None and alert.status == "active":
+        head.append(f"  {alert.priority}", style=PRIORITY_STYLES[alert.priority])
     return head.append("" if sure else "  (suggestion)", style="dim")
 
 

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from models.errors import QueryError
-from models.queries import Query, background_texts, check_query, load_queries, read_pack
+from models.queries import Query, aid_queries, background_texts, check_query, load_queries, read_pack
+from models.records import AID, NOTICES, is_notice
 
 CATEGORIES = sorted(p.stem for p in (Path(__file__).parents[2] / "models" / "data" / "queries").glob("*.yaml"))
 QUERIES = load_queries()
@@ -18,9 +19,19 @@ PACK = (
 )
 
 
-def test_every_pack_is_named_by_its_category_and_has_a_need_and_an_offer():
-    assert len(CATEGORIES) >= 18
-    assert sorted(q.id for q in QUERIES) == sorted(f"{kind}.{c}" for c in CATEGORIES for kind in ("need", "offer"))
+def test_every_pack_is_named_by_its_category_and_has_a_need_and_an_offer_or_one_notice():
+    assert len(CATEGORIES) >= 22
+    kinds = {category: sorted(q.kind for q in QUERIES if q.category == category) for category in CATEGORIES}
+    assert sum(map(len, kinds.values())) == len(QUERIES)
+    notices = {category: found for category, found in kinds.items() if found != ["need", "offer"]}
+    assert notices == {
+        "danger": ["warning"], "evacuation": ["order"], "damage": ["report"], "sub_event": ["report"],
+    }  # fmt: skip
+
+
+def test_what_directions_are_told_apart_from_are_needs_and_offers_alone():
+    assert [q.id for q in aid_queries()] == [q.id for q in QUERIES if q.kind in AID]
+    assert {q.kind for q in QUERIES if is_notice(q.id)} == set(NOTICES)
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.id)

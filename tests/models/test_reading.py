@@ -103,6 +103,73 @@ def test_a_person_s_threshold_is_the_probability_from_which_the_query_alerts():
     assert matcher(strict).match(["p"], sure, "axes")[0].level == "suggestion"
 
 
+WARNING, DAMAGE = (
+    Query(f"{kind}.{category}", kind, category, category, {"en": [text]})
+    for kind, category, text in (("warning", "danger", "a boat"), ("report", "damage", "nothing to eat"))
+)
+
+
+def noticing() -> Head:
+    """Classes: a need, an offer, a report of damage, a warning; notices by terms of their own."""
+    names = ["need.water", "offer.water", "report.damage", "warning.danger"]
+    rows = (8 * np.eye(4, DIM)).tolist()
+    terms = {"taught_notice": Terms(query=0.0, head=1.0), "unknown_notice": Terms(query=1.0, gate=1.0)}
+    return Head(names, rows, [0.0] * 4, Terms(0.0, 1.0), Terms(1.0), Terms(0.0, gate=1.0), **terms)
+
+
+@given(arrays(np.float32, (6, DIM), elements=st.floats(-1, 1, width=32)))
+def test_notices_change_no_score_of_a_need_or_an_offer_and_share_out_nothing(vectors):
+    without = matcher(NEED, OFFER, learnt=noticing())
+    calibration = Calibration("axes", "", {}, Fallback(6.0, 3.5, 0.0, 0.0), head=noticing())
+    every = [NEED, OFFER, WARNING, DAMAGE]
+    beside = Matcher(MatchConfig(), every, AxisEncoder(), ["hello", "good morning"], calibration, [NEED, OFFER])
+    ids = [query.id for query in beside.queries]
+    for query in without.queries:
+        i, j = ids.index(query.id), without.queries.index(query)
+        np.testing.assert_array_equal(beside.scores(vectors)[:, i], without.scores(vectors)[:, j])
+    found = np.exp(noticing().log_probabilities(vectors))
+    np.testing.assert_allclose(beside.scores(vectors)[:, ids.index("warning.danger")], found[:, 3], atol=1e-4)
+
+
+def test_a_notice_alerts_from_a_probability_of_its_own_and_comes_after_a_need_that_alerts():
+    config = MatchConfig(alert_probability=0.3, notice_probability=0.4, notice_suggestion=0.1)
+    made = matcher(NEED, WARNING, config=config, learnt=noticing())
+    both = np.array([[0.5, 0.0, 0.0, 0.55]], np.float32)
+    found = made.match(["p"], both, "axes")
+    assert [(m.query_id, m.level) for m in found] == [("need.water", "alert"), ("warning.danger", "alert")]
+    assert found[0].probability < found[1].probability
+    strict = matcher(NEED, WARNING, config=MatchConfig(notice_probability=0.9999), learnt=noticing())
+    assert strict.match(["p"], np.eye(DIM, dtype=np.float32)[3:], "axes")[0].level == "suggestion"
+
+
+def test_a_notice_the_head_never_saw_is_gated_by_all_notices():
+    unknown = Query("report.crowd", "report", "crowd", "Crowd", {"en": ["a boat"]})
+    made = matcher(NEED, unknown, learnt=noticing())
+    found = noticing().log_probabilities(np.eye(DIM, dtype=np.float32))
+    terms = made.terms(np.eye(DIM, dtype=np.float32), made.scores(np.eye(DIM, dtype=np.float32)), [1] * DIM)
+    either = np.exp(found[:, 2:]).sum(axis=1)
+    np.testing.assert_allclose([t["gate"] for t in terms], np.log(either / (1 - either)), rtol=1e-3)
+
+
+@given(arrays(np.float32, (6, DIM), elements=st.floats(-1, 1, width=32)))
+def test_priorities_are_probabilities_along_one_line(vectors):
+    learnt = head(priority=[2.0, 0.0, -1.0, 0.0, -1.0, 1.5])
+    found = learnt.priorities(vectors)
+    along = vectors @ [2.0, 0.0, -1.0, 0.0]
+    np.testing.assert_allclose(found[:, 0], 1 / (1 + np.exp(1 - along)), atol=1e-5)
+    np.testing.assert_allclose(found[:, 0] + found[:, 1], 1 / (1 + np.exp(-1.5 - along)), atol=1e-5)
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-5)
+    assert (found >= 0).all()
+
+
+def test_a_match_says_its_priority_where_one_was_learnt():
+    learnt = head(priority=[4.0, 0.0, 0.0, 0.0, -1.0, 1.0])
+    (told,) = matcher(NEED, learnt=learnt).match(["p"], np.eye(DIM, dtype=np.float32)[:1], "axes")
+    assert (told.priority, told.priority_probability) == ("urgent", pytest.approx(1 / (1 + np.exp(-3)), abs=1e-3))
+    (silent,) = matcher(NEED).match(["p"], np.eye(DIM, dtype=np.float32)[:1], "axes")
+    assert silent.priority is None and silent.priority_probability is None
+
+
 def test_urgency_is_a_logistic_line():
     line = head(urgency=[2.0, 0.0, 0.0, 0.0, -1.0])
     np.testing.assert_allclose(

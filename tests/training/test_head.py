@@ -3,7 +3,9 @@
 import numpy as np
 
 from models.queries import load_queries
-from training.head import MAY_LEARN, Config, Taught, fit_classes, fit_terms, material, right_readings
+from models.reading import Head, Terms
+from models.records import PRIORITIES, is_notice
+from training.head import MAY_LEARN, Config, Taught, fit_classes, fit_priority, fit_terms, material, right_readings
 from training.posts import LabelledPost
 
 QUERIES = [query.id for query in load_queries()]
@@ -49,6 +51,28 @@ def test_terms_find_the_log_odds_that_made_the_labels():
     right = rng.random(20_000) < 1 / (1 + np.exp(-(features @ [2.0, -1.0] + 0.5)))
     weights, bias = fit_terms(features, right, np.ones(20_000))
     np.testing.assert_allclose([*weights, bias], [2.0, -1.0, 0.5], atol=0.1)
+
+
+def test_a_post_that_warns_is_a_right_reading_of_the_warning_and_of_no_need():
+    warns = post("written", "stream", near="warning")
+    assert {QUERIES[i] for i in np.flatnonzero(right_readings([warns], QUERIES)[0])} == {"warning.danger"}
+
+
+def test_sentences_of_notices_are_not_learnt_as_classes():
+    assert not {label for label in material(Config(), [], []).labels if is_notice(label)}
+
+
+def test_priority_is_learnt_in_order_from_posts_whose_urgency_is_labelled():
+    rng = np.random.default_rng(0)
+    along = rng.uniform(-1, 1, 3_000)
+    vectors = np.stack([along, rng.normal(size=3_000)], axis=1).astype(np.float32)
+    names = np.where(along > 0.4, "urgent", np.where(along > -0.4, "soon", "routine"))
+    posts = [LabelledPost("x", "en", "e", "need.water", None, None, str(n), "written", "stream") for n in names]
+    *line, urgent, soon = fit_priority(Config(strength=1e3), vectors, posts)
+    assert line[0] > 5 * abs(line[1]) and urgent < soon
+    learnt = Head(["need.water"], [[0.0, 0.0]], [0.0], Terms(1.0), Terms(1.0), priority=[*line, urgent, soon])
+    told = np.array(PRIORITIES)[learnt.priorities(vectors).argmax(axis=1)]
+    assert (told == names).mean() > 0.9
 
 
 def test_a_second_reading_is_right_too():

@@ -4,12 +4,13 @@ from collections import Counter
 
 import pytest
 
-from models.queries import load_queries
+from models.queries import aid_queries, load_queries
 from training.data import DataError
-from training.posts import HERE, NEAR, LabelledPost, classes, read_posts, written_posts
+from training.posts import HERE, NEAR, READS_AS, LabelledPost, classes, read_posts, written_posts
 
 POSTS = written_posts()
-QUERIES = {query.id for query in load_queries()}
+QUERIES = {query.id for query in aid_queries()}
+NOTICES = {query.id for query in load_queries()} - QUERIES
 
 
 def test_every_event_has_posts_of_every_use_in_the_promised_numbers():
@@ -52,11 +53,19 @@ def test_labels_of_real_posts_hold_no_text():
 
 
 def test_classes_are_the_queries_then_the_kinds_of_post():
-    names = classes(POSTS, sorted(QUERIES))
-    assert names[: len(QUERIES)] == sorted(QUERIES) and names[len(QUERIES) :] == [*NEAR, "ordinary"]
+    names = classes(POSTS, sorted(QUERIES | NOTICES))
+    kinds = [READS_AS.get(near, near) for near in NEAR]
+    assert names[: len(QUERIES)] == sorted(QUERIES) and names[len(QUERIES) :] == [*kinds, "ordinary"]
     odd = LabelledPost("x", "en", "e", "need.nothing", None, None, None, "written", "stream")
     with pytest.raises(DataError, match=r"need\.nothing"):
         classes([odd], sorted(QUERIES))
+
+
+def test_warnings_orders_and_damage_are_classes_of_their_notices_and_count_as_no_need_and_no_offer():
+    assert set(READS_AS.values()) < NOTICES
+    for post in POSTS:
+        assert (post.label in NOTICES) == (post.near in READS_AS)
+        assert post.gold == "none" or post.label == post.gold
 
 
 @pytest.mark.data

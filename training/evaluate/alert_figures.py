@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from models.encoders.protocol import Encoder
 from models.matching import Matcher
+from models.records import NOTICES, PRIORITIES, is_notice
 from training.evaluate.alert_material import ACTIONABLE, HIGH, Timed, information_type
 from training.labels import Labelled, Messages, Ordinary
 from training.metrics import alerting, bootstrap
@@ -33,9 +34,9 @@ class Figure(Struct, frozen=True, omit_defaults=True):
 
 
 class Read(Struct, frozen=True):
-    """What the matcher made of texts, a row a text."""
+    """What the matcher made of texts, a row a text. Notices are apart: figures of needs and offers count none."""
 
-    scores: np.ndarray  # (n, q)
+    scores: np.ndarray  # (n, q); of notices too
     alert: list[str]  # query id of the alert, "" = none
     also: list[tuple[str, ...]]  # its other readings that are alerts
     shown: list[tuple[str, ...]]  # every reading, suggestions too
@@ -43,6 +44,17 @@ class Read(Struct, frozen=True):
     likeliest: list[str]  # query of the most probable reading, "" = none has a probability
     probability: np.ndarray  # (n,), of it; nan where there is none
     urgent: np.ndarray | None  # (n,), where the encoder has a learnt head
+    notices: list[tuple[str, ...]]  # its readings that are alerts and notices
+    priorities: np.ndarray  # (n, 3) as PRIORITIES; (n, 0) without a learnt head
+    worth: np.ndarray  # (n,): how likely a post is a need, an offer or a notice of any kind; 0 without a learnt head
+
+    @property
+    def ranked(self) -> np.ndarray | None:
+        """(n,): the order in which posts should be seen, one worth an alert by its priority; None without one."""
+        if not self.priorities.shape[1]:
+            return None
+        score: np.ndarray = self.worth * (self.priorities[:, 0] + 0.5 * self.priorities[:, 1])
+        return score
 
 
 class Reader:
@@ -51,18 +63,21 @@ class Reader:
     def __init__(self, matcher: Matcher, encoder: Encoder) -> None:
         self.matcher, self.encoder = matcher, encoder
         self.ids = [query.id for query in matcher.queries]
-        self.needs = np.array([query.kind == "need" for query in matcher.queries])
+        self.needs, self.offers = (np.array([q.kind == kind for q in matcher.queries]) for kind in ("need", "offer"))
+        self.aid = np.flatnonzero(self.needs | self.offers)
 
     def read(self, texts: Sequence[str]) -> Read:
         vectors = self.encoder.encode(texts)
         matcher, scores = self.matcher, self.matcher.scores(vectors)
         readings: list[list] = [[] for _ in texts]
+        notices: list[list] = [[] for _ in texts]
         for match in matcher.match([str(i) for i in range(len(texts))], vectors, matcher.encoder_version):
-            readings[int(match.post_id)].append(match)
+            (notices if is_notice(match.query_id) else readings)[int(match.post_id)].append(match)
         alerted = [found if found and found[0].level == "alert" else [] for found in readings]
-        first = [self.ids[i] for i in scores.argmax(axis=1)] if len(texts) else []
+        aid = scores[:, self.aid]
+        first = [self.ids[self.aid[i]] for i in aid.argmax(axis=1)] if len(texts) else []
         if matcher.head:
-            likeliest, probability = first, scores.max(axis=1, initial=0.0).astype(float)
+            likeliest, probability = first, aid.max(axis=1, initial=0.0).astype(float)
         else:
             likeliest = [found[0].query_id if found else "" for found in readings]
             probability = np.array([found[0].probability if found else np.nan for found in readings], float)
@@ -75,6 +90,9 @@ class Reader:
             likeliest,
             probability,
             matcher.head.urgent(vectors) if matcher.head else None,
+            [tuple(m.query_id for m in found if m.level == "alert") for found in notices],
+            matcher.head.priorities(vectors) if matcher.head else np.zeros((len(texts), 0), np.float32),
+            matcher.head.worth(vectors) if matcher.head else np.zeros(len(texts), np.float32),
         )
 
     def column(self, scores: np.ndarray, query_id: str) -> np.ndarray:
@@ -90,12 +108,15 @@ class Judged(Struct, frozen=True):
     right: np.ndarray  # (n,) bool: the most probable reading is right
     probability: np.ndarray  # (n,), of it; nan where there is none
     shown: np.ndarray  # (n,) bool: as an alert or a suggestion
+    notices: list[tuple[str, ...]]  # what each post alerts as a notice
+    priority: list[str]  # "" without a learnt head
 
     def part(self, wanted: Callable[[LabelledPost], bool]) -> Judged:
         """Those of some posts."""
         at = [i for i, post in enumerate(self.posts) if wanted(post)]
         columns = (column[at] for column in (self.best, self.right, self.probability, self.shown))
-        return Judged([self.posts[i] for i in at], [self.told[i] for i in at], *columns)
+        told, notices, priority = ([of[i] for i in at] for of in (self.told, self.notices, self.priority))
+        return Judged([self.posts[i] for i in at], told, *columns, notices, priority)
 
     @property
     def weights(self) -> np.ndarray:
@@ -134,7 +155,10 @@ def judge(reader: Reader, posts: Sequence[LabelledPost]) -> Judged:
     ]
     right = np.array([query in t.labels for query, t in zip(read.likeliest, told, strict=True)], bool)
     shown = np.array([bool(found) for found in read.shown], bool)
-    return Judged(list(posts), told, read.scores.max(axis=1, initial=-1.0), right, read.probability, shown)
+    best = read.scores[:, reader.aid].max(axis=1, initial=-1.0)
+    first = read.priorities.argmax(axis=1) if read.priorities.shape[1] else None
+    priority = [""] * len(posts) if first is None else [PRIORITIES[i] for i in first]
+    return Judged(list(posts), told, best, right, read.probability, shown, read.notices, priority)
 
 
 def labelled_figures(judged: Judged, draw: Drawing) -> list[Figure]:
@@ -146,6 +170,36 @@ def labelled_figures(judged: Judged, draw: Drawing) -> list[Figure]:
         found.append(draw.precision("ap_against_none", judged.best, wanted, weights, n))
         found.append(_figure("base_against_none", float(np.average(wanted, weights=weights)), n))
     return found
+
+
+def notice_figures(judged: Judged, draw: Drawing) -> list[Figure]:
+    """Alerts that are notices, by kind: how many are right, how many posts of the kind are found; and how many posts
+    that are none alert as one. A need or an offer that alerts as a notice is wrong."""
+    weights, found = judged.weights, []
+    for kind in NOTICES:
+        alerted = np.array([any(query.startswith(f"{kind}.") for query in own) for own in judged.notices], bool)
+        right = np.array([post.label.startswith(f"{kind}.") for post in judged.posts], bool)
+        found.append(draw.share(f"{kind}_alerts_right", right, alerted, weights))
+        found.append(draw.share(f"{kind}_found", alerted, right, weights))
+    neither = np.array([not is_notice(post.label) for post in judged.posts], bool)
+    alerted = np.array([bool(own) for own in judged.notices], bool)
+    return [*found, draw.share("others_alerted", alerted, neither, weights)]
+
+
+def priority_figures(judged: Judged, draw: Drawing) -> list[Figure]:
+    """F1 of the priority of posts whose urgency was labelled: of each, and the mean of the three."""
+    at = [i for i, post in enumerate(judged.posts) if post.urgency and judged.priority[i]]
+    gold = np.array([judged.posts[i].urgency for i in at])
+    told = np.array([judged.priority[i] for i in at])
+    occurring = [name for name in PRIORITIES if (gold == name).any()]
+
+    def mean(rows: np.ndarray) -> float:
+        return float(np.mean([alerting.f1(told[rows] == name, gold[rows] == name) for name in occurring]))
+
+    each = [
+        _figure(f"{name}_f1", alerting.f1(told == name, gold == name), int((gold == name).sum())) for name in occurring
+    ]
+    return [draw.of("priority_macro_f1", mean, len(at), len(at)), *each] if at else []
 
 
 def calibration_figures(judged: Judged) -> tuple[list[Figure], dict]:
@@ -196,7 +250,7 @@ def disaster_figures(reader: Reader, messages: Messages, sample: np.ndarray, dra
 def humaid_figures(reader: Reader, labelled: Labelled, sample: np.ndarray, draw: Drawing) -> list[Figure]:
     """Average precision of requests by the best need, of efforts by the best offer and by the best of all."""
     read, one = reader.read([labelled.texts[i] for i in sample]), np.ones(len(sample))
-    need, offer = read.scores[:, reader.needs].max(1), read.scores[:, ~reader.needs].max(1)
+    need, offer = read.scores[:, reader.needs].max(1), read.scores[:, reader.offers].max(1)
     requests, effort = labelled.need[sample], labelled.offer[sample]
     return [
         draw.precision("ap_requests", need, requests, one, int(requests.sum())),
@@ -206,7 +260,8 @@ def humaid_figures(reader: Reader, labelled: Labelled, sample: np.ndarray, draw:
 
 
 def trecis_figures(reader: Reader, posts: Sequence[Timed], draw: Drawing) -> tuple[list[Figure], dict]:
-    """Ranking of priorities by best need and by urgency, and Alerting Worth of the alerts, mean over events."""
+    """Ranking of priorities by best need, by urgency and by priority, and Alerting Worth of the alerts, mean over
+    events: of needs and offers, and of notices too."""
     read = reader.read([post.text for post in posts])
     gains = np.array([post.gain for post in posts])
     high = gains >= HIGH
@@ -216,12 +271,15 @@ def trecis_figures(reader: Reader, posts: Sequence[Timed], draw: Drawing) -> tup
     rankings = {"best_need": over[:, reader.needs].max(1)}
     if read.urgent is not None:
         rankings["urgency"] = read.urgent
+    if read.ranked is not None:
+        rankings["priority"] = read.ranked
     found = []
     for name, score in rankings.items():
         found.append(draw.precision(f"ap_high_by_{name}", score, high, np.ones(len(posts)), int(high.sum())))
         found.append(_figure(f"ndcg100_by_{name}", alerting.ndcg(score, gains), len(posts)))
     found.append(_figure("base_high", float(high.mean()), len(posts)))
     alerts = {"alerts": np.array([bool(query) for query in read.alert], bool)}
+    alerts["alerts_and_notices"] = alerts["alerts"] | np.array([bool(own) for own in read.notices], bool)
     if read.urgent is not None:
         alerts["urgent"] = read.urgent >= 0.5
     told = [{information_type(query) for query in shown} for shown in read.shown]

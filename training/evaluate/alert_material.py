@@ -22,7 +22,8 @@ TYPES = {
     "need.search_rescue": "SearchAndRescue", "need.evacuation_transport": "MovePeople",
     "need.money": "Donations", "offer.money": "Donations",
     "need.volunteers_labour": "Volunteer", "offer.volunteers_labour": "Volunteer",
-    "need.missing_people": "InformationWanted",
+    "need.missing_people": "InformationWanted", "warning.danger": "EmergingThreats", "order.evacuation": "MovePeople",
+    "report.sub_event": "NewSubEvent", "report.damage": "ThirdPartyObservation",
 }  # fmt: skip
 
 

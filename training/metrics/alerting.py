@@ -76,6 +76,12 @@ class Pushed(Struct, frozen=True):
     hours: int  # with at least one post
 
 
+def f1(told: np.ndarray, gold: np.ndarray) -> float:
+    """Harmonic mean of precision and recall of (n,) bool answers; 0 where nothing is right."""
+    either = int(told.sum()) + int(gold.sum())
+    return 2 * int((told & gold).sum()) / either if either else 0.0
+
+
 def kind_of(query_id: str) -> str:
     """ "need" or "offer" of "need.water"."""
     return query_id.partition(".")[0]

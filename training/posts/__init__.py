@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from models.records import is_notice
 from training.data import DataError, read_lines
 
 __all__ = ["HERE", "LabelledPost", "classes", "read_posts", "written_posts"]
@@ -19,6 +20,7 @@ NEAR = (
     "met", "negated", "past", "news", "hypothetical", "figurative", "opinion", "thanks", "prayer", "refused",
     "scam_talk", "advert", "chatter", "warning", "evacuation_order", "damage",
 )  # fmt: skip
+READS_AS = {"warning": "warning.danger", "evacuation_order": "order.evacuation", "damage": "report.damage"}
 # where a set that was read keeps its posts under CRISIS_DATA
 FILES = {
     "crisislex-t26": "stream-crisis-t26/stream.jsonl.gz",
@@ -51,8 +53,8 @@ class LabelledPost(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The class a head learns: a query id, or the kind of post that is none."""
-        return self.gold if self.gold != "none" else self.near or "chatter"
+        """The class a head learns: a query id, a notice's too, or the kind of post that is no query."""
+        return self.gold if self.gold != "none" else READS_AS.get(self.near or "", self.near or "chatter")
 
 
 class _Written(Struct):
@@ -134,8 +136,11 @@ def _texts(root: Path, name: str, wanted: set[str]) -> dict[str, tuple[str, str]
 
 
 def classes(posts: Sequence[LabelledPost], query_ids: Sequence[str]) -> list[str]:
-    """The classes of a head: every query, then every kind of post that is none, in NEAR's order, "ordinary" last."""
-    unknown = {post.label for post in posts} - set(query_ids) - set(NEAR)
+    """The classes of a head: every need and offer, then every kind of post that is none, in NEAR's order, "ordinary"
+    last. A notice that posts are labelled with is the class of its kind; one that none is has no class."""
+    aid = [query for query in query_ids if not is_notice(query)]
+    kinds = [READS_AS.get(near, near) for near in NEAR]
+    unknown = {post.label for post in posts} - set(aid) - set(kinds)
     if unknown:
         raise DataError(f"labels that are neither a query nor a kind of post: {', '.join(sorted(unknown))}")
-    return [*query_ids, *NEAR, "ordinary"]
+    return [*aid, *kinds, "ordinary"]

@@ -24,14 +24,16 @@ function link(anchor, url) {
   } else anchor.textContent = "";
 }
 
-const words = (kind) => (kind === "need" ? "Need" : "Offer");
+const KINDS = { need: "Need", offer: "Offer", warning: "Warning", order: "Order", report: "Report" };
+export const words = (kind) => KINDS[kind] ?? kind;
+export const styled = (kind) => (kind === "need" || kind === "offer" ? kind : "notice");
 
 // One alert. Called again with a newer revision it changes the same card.
 export function card(shown, clusters, old = null, labels = new Map()) {
   const { alert, repeats = 0 } = shown, made = old ?? clone("card-template"), part = (name) => made.querySelector(name);
   const gone = alert.status === "withdrawn", whole = made.classList.contains("whole");
   const open = made.classList.contains("open");
-  made.className = `card ${alert.kind} ${alert.level}${gone ? " withdrawn" : ""}${whole ? " whole" : ""}${open ? " open" : ""}`;
+  made.className = `card ${styled(alert.kind)} ${alert.level}${alert.priority ? ` ${alert.priority}` : ""}${gone ? " withdrawn" : ""}${whole ? " whole" : ""}${open ? " open" : ""}`;
   made.dataset.id = alert.alert_id;
   made.dataset.rank = shown.rank;
   made.dataset.revision = alert.revision;
@@ -44,6 +46,11 @@ export function card(shown, clusters, old = null, labels = new Map()) {
   say(part(".category"), alert.label);
   choice(part(".category"), alert.category);
   say(part(".level"), gone ? "withdrawn" : alert.level === "suggestion" ? "suggestion" : "");
+  const told = gone ? "" : alert.priority ?? "";
+  part(".priority").hidden = !told;
+  say(part(".priority"), told);
+  choice(part(".priority"), told);
+  part(".priority").title = told && `Priority: ${told}, ${Math.round((alert.priority_probability ?? 0) * 100)} % likely`;
   say(part(".chance"), alert.probability == null ? "" : `${Math.round(alert.probability * 100)} % likely`);
   part(".chance").classList.toggle("good", alert.probability >= 0.5);
   repeated(made, repeats);
@@ -203,7 +210,7 @@ export function placed(made, id, clusters) {
 export function hit(found) {
   const made = clone("card-template"), part = (name) => made.querySelector(name), at = Date.parse(found.created_at);
   made.className = "card hit";
-  for (const name of [".kind", ".category", ".level", ".chance", ".repeats", ".marks", ".weaker", ".near", ".because", ".also", ".crowd", ".in-cluster", ".place", ".posted", ".verdicts"]) part(name).remove();
+  for (const name of [".kind", ".category", ".priority", ".level", ".chance", ".repeats", ".marks", ".weaker", ".near", ".because", ".also", ".crowd", ".in-cluster", ".place", ".posted", ".verdicts"]) part(name).remove();
   const text = part(".text");
   text.textContent = found.text;
   text.lang = found.lang;
@@ -224,21 +231,25 @@ export function hit(found) {
   return made;
 }
 
-// The table of categories: made once per set of categories, filled every second.
+const AID = ["need", "offer"]; // the kinds of a category that is no notice
+
+// The table of categories, and under it that of the notices: made once per set of categories, filled every second.
 export function categories(list, open, wanted) {
   const body = $("categories");
   const most = Math.max(1, ...Object.values(open).map((n) => (n.alert ?? 0) + (n.suggestion ?? 0)));
   const totals = { need: 0, offer: 0 };
-  if (body.dataset.of !== list.map((c) => c.category).join()) {
-    body.dataset.of = list.map((c) => c.category).join();
-    body.replaceChildren(...list.map(row));
+  const key = list.map((c) => c.category).join(), aid = (c) => !c.kinds || c.kinds.length > 1, notices = $("notices").tBodies[0];
+  if (body.dataset.of !== key) {
+    body.dataset.of = key;
+    body.replaceChildren(...list.filter(aid).map(row));
+    notices.replaceChildren(...list.filter((c) => !aid(c)).map(row));
   }
-  list.forEach((c, i) => {
-    const line = body.rows[i];
+  [...list.filter(aid), ...list.filter((c) => !aid(c))].forEach((c, i) => {
+    const line = body.rows[i] ?? notices.rows[i - body.rows.length];
     let any = false;
-    for (const kind of ["need", "offer"]) {
+    for (const kind of c.kinds ?? AID) {
       const { alert = 0, suggestion = 0 } = open[`${kind}.${c.category}`] ?? {}, sum = alert + suggestion;
-      const cell = line.querySelector(`.cell.${kind}`);
+      const cell = line.querySelector(`.cell[data-kind="${kind}"]`);
       totals[kind] += sum;
       any ||= sum > 0;
       say(cell.lastElementChild, sum ? short(sum) : "–");
@@ -264,8 +275,8 @@ function row(category) {
   choice(name, category.category);
   head.append(name);
   line.append(head);
-  for (const kind of ["need", "offer"]) {
-    const data = el("td"), cell = el("button", `cell ${kind}`);
+  for (const kind of category.kinds ?? AID) {
+    const data = el("td"), cell = el("button", `cell ${styled(kind)}`);
     cell.type = "button";
     cell.dataset.set = "cell";
     cell.dataset.kind = kind;
@@ -366,7 +377,7 @@ export function cluster(event, wanted, labels, wasOpen) {
   part(".span").textContent = `${span(Date.parse(event.first_at), Date.parse(event.last_at))}${langs.length ? ` · ${langs.length > 3 ? plural(langs.length, "language", "languages") : langs.map(language).join(", ")}` : ""}`;
   const queries = Object.entries(event.categories ?? {}).sort((a, b) => b[1] - a[1]);
   for (const [query, n] of queries.slice(0, 3)) {
-    const [kind, category] = query.split("."), mark = el("span", `kind ${kind === "offer" ? "offer" : "need"}`);
+    const [kind, category] = query.split("."), mark = el("span", `kind ${styled(kind)}`);
     mark.append(el("span", "mark"), `${words(kind)}: ${labels.get(category) ?? category} ${short(n)}`);
     part(".cluster-mix").append(mark);
   }

@@ -3,7 +3,7 @@ import { $, bars, card, categories, cluster, el, figures, hit, pipeline, placed,
 import { asked as ask, judge, taught, teachable, undo, VERDICTS } from "./teach.js";
 import { ago, duration, language, number, plural, rate } from "./words.js";
 
-const FIELDS = ["kind", "category", "level", "lang", "source", "cluster", "q"];
+const FIELDS = ["kind", "category", "level", "lang", "source", "cluster", "priority", "q"];
 const KEPT = 300; // cards in the list; older ones can be asked for
 const data = JSON.parse($("data").textContent);
 
@@ -227,7 +227,7 @@ function drawAlerts() {
 
 // Posts that stand, by the table beside the list where that counts the same; null where a filter asks for more.
 function standing() {
-  if (["lang", "source", "cluster", "q"].some((f) => wanted[f])) return null;
+  if (["lang", "source", "cluster", "priority", "q"].some((f) => wanted[f])) return null;
   const fits = ([query]) => (!wanted.kind || query.startsWith(`${wanted.kind}.`)) && (!wanted.category || query.endsWith(`.${wanted.category}`));
   const counts = Object.entries(state.stats.open).filter(fits).map(([, n]) => n);
   return counts.reduce((sum, n) => sum + (wanted.level ? n[wanted.level] ?? 0 : (n.alert ?? 0) + (n.suggestion ?? 0)), 0);
@@ -267,8 +267,9 @@ let unsaid = [], saying = null;
 function announce(fresh) {
   unsaid.push(...fresh);
   saying ??= setTimeout(() => {
-    const needs = unsaid.filter((one) => one.alert.kind === "need").length, newest = unsaid.at(-1).alert;
-    $("say").textContent = `${plural(unsaid.length, "new alert", "new alerts")}: ${plural(needs, "need", "needs")}, ${plural(unsaid.length - needs, "offer", "offers")}. Newest: ${newest.kind}, ${newest.label}.`;
+    const of = (kind) => unsaid.filter((one) => one.alert.kind === kind).length, newest = unsaid.at(-1).alert;
+    const needs = of("need"), offers = of("offer"), notices = unsaid.length - needs - offers, urgent = unsaid.filter((one) => one.alert.priority === "urgent").length;
+    $("say").textContent = `${plural(unsaid.length, "new alert", "new alerts")}: ${plural(needs, "need", "needs")}, ${plural(offers, "offer", "offers")}${notices ? `, ${plural(notices, "warning or report", "warnings and reports")}` : ""}${urgent ? `; ${number(urgent)} urgent` : ""}. Newest: ${newest.kind}, ${newest.label}.`;
     unsaid = [];
     saying = null;
   }, 6000);
@@ -308,7 +309,7 @@ function drawClusters(labels = new Map(state.categories.map((c) => [c.category, 
 // Chips, pressed buttons, the text field: all from `wanted`.
 function choices() {
   const labels = new Map(state.categories.map((c) => [c.category, c.label]));
-  const name = { kind: (v) => `${v}s`, category: (v) => labels.get(v) ?? v, level: (v) => `${v}s`, lang: language, source: (v) => v, cluster: (v) => `cluster: ${clusters.get(v)?.label || v}`, q: (v) => `contains “${v}”` };
+  const name = { kind: (v) => `${v}s`, category: (v) => labels.get(v) ?? v, level: (v) => `${v}s`, lang: language, source: (v) => v, cluster: (v) => `cluster: ${clusters.get(v)?.label || v}`, priority: (v) => v, q: (v) => `contains “${v}”` };
   const set = FIELDS.filter((f) => wanted[f]);
   $("chips").hidden = !set.length;
   $("chips").replaceChildren(...set.map((f) => {

@@ -1,5 +1,5 @@
 // Teaching: verdicts on cards by key and button, what was taught, how often alerts were right. Text only by textContent.
-import { $, el } from "./draw.js";
+import { $, el, words as kindWords } from "./draw.js";
 import { moment, number, plural } from "./words.js";
 
 export const VERDICTS = { r: ["right", "right", "✓"], w: ["wrong", "wrong", "✗"], o: ["other", "other category", "⇄"], n: ["none", "not a need", "∅"] };
@@ -82,7 +82,7 @@ export function taught(all, cards, names) {
   $("taught-problem").hidden = !all.problem;
   $("shift").textContent = `Alerts that were right, of those judged in the last ${number(all.shift_h)} h (95 % interval)`;
   $("shift").hidden = !all.precision.length;
-  const called = (query) => { const [kind, category] = query.split("."); return `${kind === "offer" ? "Offer" : "Need"}: ${names.get(category) ?? category}`; };
+  const called = (query) => { const [kind, category] = query.split("."); return `${kindWords(kind)}: ${names.get(category) ?? category}`; };
   const percent = (share) => Math.round(100 * share);
   $("precision").replaceChildren(...all.precision.map((p) => {
     const line = el("li");
