@@ -19,6 +19,7 @@ __all__ = [
     "alert_counts",
     "alerting_worth",
     "calibration_error",
+    "f1",
     "gain_minus_pain",
     "mean_worth",
     "ndcg",
