@@ -83,6 +83,8 @@ class Levels:
         else:
             known = self._calibration.thresholds(query) if self._calibration else None
             alert, suggestion = known or fallback_thresholds(on_background, self._calibration)
+            if is_notice(query.id) and not known:  # without labels a suggested notice is noise beside calls for help
+                suggestion = alert
         if query.threshold is not None:  # a person's choice wins; keep the calibrated distance between the levels
             alert, suggestion = query.threshold, query.threshold - max(alert - suggestion, 0.0)
         return Thresholds(alert=alert, suggestion=suggestion)
