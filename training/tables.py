@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from models.queries import background_texts, load_queries
+from models.queries import aid_queries, background_texts
 from training.data import DataError
 
 __all__ = ["bundled_posts", "hash_rows", "read_table"]
@@ -25,8 +25,8 @@ class BundledPost(Struct, frozen=True):
 
 
 def bundled_posts() -> list[BundledPost]:
-    """About 2,700 sentences of the query packs and 375 of the background, in file order."""
-    asked = [BundledPost(text, lang, query.id) for query in load_queries() for lang, text in query.texts()]
+    """About 2,700 sentences of needs and offers of the query packs and 375 of the background, in file order."""
+    asked = [BundledPost(text, lang, query.id) for query in aid_queries() for lang, text in query.texts()]
     return asked + [BundledPost(text, "", "background") for text in background_texts()]
 
 

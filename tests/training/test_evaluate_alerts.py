@@ -256,7 +256,7 @@ def test_calibration_is_told_of_all_posts_of_those_shown_and_of_languages_with_e
     p = np.repeat([0.9, 0.1], [n, 10])
     p[0] = np.nan  # no probability, not counted
     told = [Told("need.water")] * len(posts)
-    judged = alert_figures.Judged(posts, told, p, np.ones(len(p), bool), p, p > 0.5)
+    judged = alert_figures.Judged(posts, told, p, np.ones(len(p), bool), p, p > 0.5, [()] * len(p), [""] * len(p))
     found, tables = alert_figures.calibration_figures(judged)
     figures = {f.name: (f.value, f.n) for f in found}
     assert figures["calibration_error"] == (pytest.approx(((n - 1) * 0.1 + 10 * 0.9) / (n + 9)), n + 9)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from models.queries import load_queries
+from models.queries import aid_queries
 from training.data import data_dir, read_lines, read_rows
 from training.evaluate.matching import aligned_set
 from training.evaluate.relatedness import SETS, Pairs, scored_pairs
@@ -61,7 +61,7 @@ def parallel(material: str, names: Sequence[str] = PARALLEL) -> dict[str, Mappin
     """By set and language, line-aligned sentences. Bundled: each query's sentences of a language, as one text."""
     if material == "research":
         return {name: aligned_set(data_dir(), name) for name in names}
-    queries = load_queries()
+    queries = aid_queries()
     langs = sorted({lang for query in queries for lang in query.sentences})
     return {"bundled queries": {lang: [" ".join(query.sentences.get(lang, ())) for query in queries] for lang in langs}}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from models.encoders.protocol import Encoder
-from models.queries import load_queries
+from models.queries import aid_queries
 from training.data import in_train_half, read_messages
 from training.evaluate.matching import matching_accuracy
 from training.metrics import bootstrap
@@ -114,7 +114,7 @@ def pack_precision(encoder: Encoder) -> dict[str, dict[str, float]]:
     posts = [post for post in bundled_posts() if post.lang != "en"]
     vectors = encoder.encode([post.text for post in posts])
     result = {}
-    for query in load_queries():
+    for query in aid_queries():
         positive = np.array([post.query == query.id for post in posts])
         centroid = encoder.encode(list(query.sentences["en"])).mean(0)
         result[query.id] = {
