@@ -50,8 +50,7 @@ class Weights:
         self.attributes = {
             (node.op_type, attribute.name): attribute.f for node in graph.node for attribute in node.attribute
         }
-        entering = {node.output[0]: node.input[0].removesuffix(".uint8") for node in graph.node}
-        self._entering = {name: entering.get(name, "") for name in entering}
+        self._entering = {node.output[0]: node.input[0].removesuffix(".uint8") for node in graph.node}
 
     @property
     def layers(self) -> int:
