@@ -138,6 +138,10 @@ def test_a_chosen_precision_is_the_lowest_threshold_whose_mean_keeps_it():
     assert alerting.aimed_at(p, 0.8) == 0.7  # (.95 + .9 + .7) / 3 = .85, with .6 it is .7875
     assert alerting.aimed_at(p, 0.78) == 0.6
     assert math.isnan(alerting.aimed_at(p, 0.99))
+    standing = np.array([5.0, 4.0, 3.0, 2.0, 1.0])  # laid by something else, the bar is one of it
+    assert alerting.aimed_at(p, 0.6, standing=standing) == 1.0
+    assert alerting.aimed_at(p, 0.65, standing=standing) == 1.0  # .67 at the last; .61 one before counts no more
+    assert math.isnan(alerting.aimed_at(p, 0.7, standing=standing))
 
 
 @pytest.mark.parametrize("depth", [3, 100])
@@ -241,9 +245,14 @@ def test_with_a_learnt_head_every_post_has_a_probability_and_an_urgency(reader):
     matcher = Matcher(MatchConfig(), load_queries(), reader.encoder, background_texts(), calibration)
     learnt = alert_figures.Reader(matcher, reader.encoder)
     read = learnt.read(ASKING)
-    assert np.allclose(read.probability, read.scores.max(axis=1)) and read.likeliest == read.first
+    assert np.allclose(read.standing, read.scores.max(axis=1)) and read.likeliest == read.first
+    told = {
+        m.post_id: m.probability
+        for m in reversed(matcher.match(["0", "1", "2"], reader.encoder.encode(ASKING), matcher.encoder_version))
+    }
+    assert all(abs(read.probability[int(post)] - p) < 1e-3 for post, p in told.items())  # what the alert tells
     assert read.urgent is not None and read.urgent.shape == (3,)
-    assert [bool(query) for query in read.alert] == (read.probability >= 0.5).tolist()
+    assert [bool(query) for query in read.alert] == (read.standing >= 0.5).tolist()
     timed = [alert_material.Timed(text, "flood", 60.0 * i, 3.0 * (i == 0)) for i, text in enumerate(ASKING)]
     names = {f.name for f in alert_figures.trecis_figures(learnt, timed, alert_figures.Drawing(1, 0))[0]}
     assert {name for part, name in alerts.ASKED if part == "trecis"} <= names
@@ -256,7 +265,7 @@ def test_calibration_is_told_of_all_posts_of_those_shown_and_of_languages_with_e
     p = np.repeat([0.9, 0.1], [n, 10])
     p[0] = np.nan  # no probability, not counted
     told = [Told("need.water")] * len(posts)
-    judged = alert_figures.Judged(posts, told, p, np.ones(len(p), bool), p, p > 0.5, [()] * len(p), [""] * len(p))
+    judged = alert_figures.Judged(posts, told, p, np.ones(len(p), bool), p, p, p > 0.5, [()] * len(p), [""] * len(p))
     found, tables = alert_figures.calibration_figures(judged)
     figures = {f.name: (f.value, f.n) for f in found}
     assert figures["calibration_error"] == (pytest.approx(((n - 1) * 0.1 + 10 * 0.9) / (n + 9)), n + 9)

@@ -41,8 +41,9 @@ class Read(Struct, frozen=True):
     also: list[tuple[str, ...]]  # its other readings that are alerts
     shown: list[tuple[str, ...]]  # every reading, suggestions too
     first: list[str]  # query of the highest score
-    likeliest: list[str]  # query of the most probable reading, "" = none has a probability
-    probability: np.ndarray  # (n,), of it; nan where there is none
+    likeliest: list[str]  # query of the primary reading, "" = none has a probability
+    probability: np.ndarray  # (n,), that it is right, as alerts tell it; nan where there is none
+    standing: np.ndarray  # (n,), what bars are held against (models/bars.py): its score, without a head its probability
     urgent: np.ndarray | None  # (n,), where the encoder has a learnt head
     notices: list[tuple[str, ...]]  # its readings that are alerts and notices
     priorities: np.ndarray  # (n, 3) as PRIORITIES; (n, 0) without a learnt head
@@ -76,11 +77,13 @@ class Reader:
         alerted = [found if found and found[0].level == "alert" else [] for found in readings]
         aid = scores[:, self.aid]
         first = [self.ids[self.aid[i]] for i in aid.argmax(axis=1)] if len(texts) else []
-        if matcher.head:
-            likeliest, probability = first, aid.max(axis=1, initial=0.0).astype(float)
+        sure = matcher.probabilities(vectors)
+        if sure is not None:
+            likeliest, standing = first, aid.max(axis=1, initial=0.0).astype(float)
+            probability = sure[np.arange(len(texts)), [self.ids.index(query) for query in first]].astype(float)
         else:
             likeliest = [found[0].query_id if found else "" for found in readings]
-            probability = np.array([found[0].probability if found else np.nan for found in readings], float)
+            standing = probability = np.array([f[0].probability if f else np.nan for f in readings], float)
         return Read(
             scores,
             [found[0].query_id if found else "" for found in alerted],
@@ -89,6 +92,7 @@ class Reader:
             first,
             likeliest,
             probability,
+            standing,
             matcher.head.urgent(vectors) if matcher.head else None,
             [tuple(m.query_id for m in found if m.level == "alert") for found in notices],
             matcher.head.priorities(vectors) if matcher.head else np.zeros((len(texts), 0), np.float32),
@@ -105,8 +109,9 @@ class Judged(Struct, frozen=True):
     posts: list[LabelledPost]
     told: list[Told]
     best: np.ndarray  # (n,): highest score of any query
-    right: np.ndarray  # (n,) bool: the most probable reading is right
-    probability: np.ndarray  # (n,), of it; nan where there is none
+    right: np.ndarray  # (n,) bool: the primary reading is right
+    probability: np.ndarray  # (n,), that it is; nan where there is none
+    standing: np.ndarray  # (n,), what bars are held against
     shown: np.ndarray  # (n,) bool: as an alert or a suggestion
     notices: list[tuple[str, ...]]  # what each post alerts as a notice
     priority: list[str]  # "" without a learnt head
@@ -114,7 +119,7 @@ class Judged(Struct, frozen=True):
     def part(self, wanted: Callable[[LabelledPost], bool]) -> Judged:
         """Those of some posts."""
         at = [i for i, post in enumerate(self.posts) if wanted(post)]
-        columns = (column[at] for column in (self.best, self.right, self.probability, self.shown))
+        columns = (column[at] for column in (self.best, self.right, self.probability, self.standing, self.shown))
         told, notices, priority = ([of[i] for i in at] for of in (self.told, self.notices, self.priority))
         return Judged([self.posts[i] for i in at], told, *columns, notices, priority)
 
@@ -158,7 +163,7 @@ def judge(reader: Reader, posts: Sequence[LabelledPost]) -> Judged:
     best = read.scores[:, reader.aid].max(axis=1, initial=-1.0)
     first = read.priorities.argmax(axis=1) if read.priorities.shape[1] else None
     priority = [""] * len(posts) if first is None else [PRIORITIES[i] for i in first]
-    return Judged(list(posts), told, best, right, read.probability, shown, read.notices, priority)
+    return Judged(list(posts), told, best, right, read.probability, read.standing, shown, read.notices, priority)
 
 
 def labelled_figures(judged: Judged, draw: Drawing) -> list[Figure]:
@@ -205,8 +210,9 @@ def priority_figures(judged: Judged, draw: Drawing) -> list[Figure]:
 def calibration_figures(judged: Judged) -> tuple[list[Figure], dict]:
     """How far probabilities hold, over all posts that have one and by language; and the reliability tables.
 
-    A post counts by its most probable reading, whether shown or not; without a learnt head only readings that are shown
-    have a probability. Most posts of a stream are easy, so the error of those that are shown is told apart.
+    A post counts by its primary reading, whether shown or not; without a learnt head only readings that are shown have
+    a probability. Most posts of a stream are easy, so the error of those that are shown is told apart. Where a precision
+    is asked, the bar lies as models/bars.py lays it: by standing, where the mean probability above it is what is asked.
     """
     known = ~np.isnan(judged.probability)
     langs = np.array([post.lang for post in judged.posts])
@@ -220,7 +226,8 @@ def calibration_figures(judged: Judged) -> tuple[list[Figure], dict]:
         found.append(_figure(f"calibration_error{name}", alerting.calibration_error(rows), int(own.sum())))
         tables[f"reliability{name}"] = [_row(row) for row in rows]
     p, right, weights = judged.probability[known], judged.right[known], judged.weights[known]
-    over = p >= alerting.aimed_at(p, TARGET, weights)
+    standing = judged.standing[known]
+    over = standing >= alerting.aimed_at(p, TARGET, weights, standing)
     found.append(_figure("precision_where_80_is_asked", alerting.share(right, over, weights), int(over.sum())))
     return found, tables
 

@@ -173,16 +173,19 @@ def calibration_error(table: Sequence[Reliability]) -> float:
     return sum(row.weight * abs(row.promised - row.right) for row in table) / total if total else float("nan")
 
 
-def aimed_at(probability: np.ndarray, target: float, weights: np.ndarray | None = None) -> float:
-    """A chosen precision as a threshold: the lowest probability from which up the mean probability is `target`.
+def aimed_at(
+    probability: np.ndarray, target: float, weights: np.ndarray | None = None, standing: np.ndarray | None = None
+) -> float:
+    """A chosen precision as a threshold: the lowest standing from which up the mean probability is `target`. All (n,).
 
-    nan where even the likeliest falls short.
+    standing: what posts are ordered by; None = the probability. nan where even the first falls short.
     """
     w = np.ones(len(probability)) if weights is None else np.asarray(weights, np.float64)
-    order = np.argsort(-probability, kind="stable")
+    by = probability if standing is None else standing
+    order = np.argsort(-by, kind="stable")
     mean = np.cumsum((w * probability)[order]) / np.cumsum(w[order])
     reached = np.flatnonzero(mean >= target)
-    return float(probability[order][reached[-1]]) if len(reached) else float("nan")
+    return float(by[order][reached[-1]]) if len(reached) else float("nan")
 
 
 def ndcg(scores: np.ndarray, gains: np.ndarray, depth: int = 100) -> float:
