@@ -26,6 +26,11 @@ from tests.services.redis import running_redis
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+# `make test` runs two of us side by side, each with services of its own: pools as wide as the machine would only be in
+# the other's way. Before anything imports numpy or torch.
+if os.environ.get("PYTEST_XDIST_WORKER"):
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # What is not about the encoder is tested with the static one: it starts at once and reads a hundred times as fast.
 os.environ.setdefault("CRISIS_ENCODER__REF", "flood")
 

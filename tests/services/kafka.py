@@ -1,29 +1,24 @@
 """One Apache Kafka node (KRaft) for the tests, its jars fetched once from Maven Central.
 
 `CRISIS_TEST_BROKER=host:port` names a broker to use instead; it should be one node with the settings in PROPERTIES.
-Jars are kept in `CRISIS_CACHE` (~/.cache/crisis-streams).
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import hashlib
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from streams.embedded.child import Child
-from tests.services.needs import Missing
+from tests.services.jars import jars
+from tests.waiting import PATIENCE_S, wait_until
 
-POM = Path(__file__).with_name("kafka-pom.xml")
 STARTED = "Kafka Server started"
-FETCH_S, START_S = 600.0, 180.0  # on a busy machine a JVM takes its time
 JVM = [
     "-Xms64m",
     "-Xmx512m",
@@ -57,40 +52,6 @@ log.cleaner.dedupe.buffer.size=10485760
 """
 
 
-def jars() -> Path:
-    """The folder of jars; filled by Maven the first time. Raises Missing."""
-    if not shutil.which("java"):
-        raise Missing("Java 17 or newer: apt-get install openjdk-17-jre-headless")
-    cache = Path(os.environ.get("CRISIS_CACHE", "~/.cache/crisis-streams")).expanduser()
-    folder = cache / f"kafka-{hashlib.sha256(POM.read_bytes()).hexdigest()[:12]}"
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "kafka.lock").open("w") as lock:  # two test runs at once fetch once
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.is_dir():
-            _fetch(folder)
-    return folder
-
-
-def _fetch(folder: Path) -> None:
-    if not shutil.which("mvn"):
-        raise Missing("Maven, to fetch Apache Kafka once: apt-get install maven")
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        args = [
-            "mvn",
-            "-q",
-            "-B",
-            "-f",
-            POM,
-            "dependency:copy-dependencies",
-            "-DincludeScope=runtime",
-            f"-DoutputDirectory={scratch}/jars",
-        ]
-        done = subprocess.run(args, capture_output=True, text=True, timeout=FETCH_S)
-        if done.returncode:
-            raise Missing(f"Apache Kafka's jars; Maven could not fetch them:\n{done.stdout[-2000:]}")
-        os.replace(f"{scratch}/jars", folder)
-
-
 def free_ports(n: int) -> list[int]:
     """Ports nobody listens on now."""
     with contextlib.ExitStack() as stack:
@@ -116,7 +77,7 @@ class Node:
         """Begin with nothing."""
         shutil.rmtree(self.folder / "logs", ignore_errors=True)
         args = ["kafka.tools.StorageTool", "format", "-t", "crisisStreamsTests0000", "-c", self._config]
-        done = subprocess.run([*self._java, *args], capture_output=True, text=True, timeout=START_S)
+        done = subprocess.run([*self._java, *args], capture_output=True, text=True, timeout=PATIENCE_S)
         if done.returncode:
             raise RuntimeError(f"kafka.tools.StorageTool: {done.stdout}\n{done.stderr}")
 
@@ -150,9 +111,10 @@ def running_kafka() -> Iterator[str]:
 
 def _await_started(child: Child) -> None:
     """Kafka says so in its log; its port is open long before."""
-    deadline = time.monotonic() + START_S
-    while not child.ended() and time.monotonic() < deadline:
-        if STARTED in child.log.read_text("utf-8", "replace"):
-            return
-        time.sleep(0.05)
-    raise RuntimeError(f"Apache Kafka did not start within {START_S:.0f} s:\n{child.last_words(40)}")
+
+    def said() -> bool:
+        return STARTED in child.log.read_text("utf-8", "replace")
+
+    wait_until(lambda: said() or child.ended(), lambda: child.last_words(40))
+    if not said():
+        raise RuntimeError(f"Apache Kafka did not start:\n{child.last_words(40)}")

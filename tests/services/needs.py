@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import NoReturn
 
-import pytest
-
 
 class Missing(Exception):
     """A service that is not here; the message says what to install."""
@@ -14,6 +12,8 @@ class Missing(Exception):
 
 def lacking(what: object, required: bool | None = None) -> NoReturn:
     """Skip, or fail where the service is required. `required` overrides CRISIS_REQUIRE_SERVICES."""
+    import pytest  # here: tests.services.jars runs before anything is installed
+
     if required is None:
         required = os.environ.get("CRISIS_REQUIRE_SERVICES", "") not in ("", "0")
     if required:
