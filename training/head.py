@@ -5,7 +5,8 @@
 
 Learns from the query packs, the written posts and the real posts that were read (training/posts), and from asking
 messages of the learning half of disaster-messages-multilingual where its annotators agree (water, food, shelter,
-clothing, medical help, medicine: .40 to .82; the other categories 0 to .26). Of the sets that were read only those are
+clothing, medical help, medicine: .40 to .82; the other categories 0 to .26), and from everyday sentences, which ask for
+nothing. Of the sets that were read only those are
 learnt from whose terms allow it. Probabilities are fitted on real events and written streams that the head never saw,
 weighted as their streams were drawn, so that they hold for posts as they come.
 
@@ -34,6 +35,7 @@ from models.records import AID, NOTICES, PRIORITIES, is_notice
 from training.data import data_dir, in_train_half, read_messages
 from training.jobs import cache_dir, run, write_atomically, write_result
 from training.kept_vectors import KeptVectors
+from training.labels import everyday
 from training.posts import LabelledPost, classes, read_posts, written_posts
 
 MAY_LEARN = frozenset(
@@ -58,6 +60,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     unsure: float = 0.5  # share of it where the reader was not sure
     packs: float = 0.7
     messages: float = 0.7  # of a disaster message
+    everyday: int = 130  # sentences of each language that are learnt as asking for nothing
+    everyday_weight: float = 0.5  # of one of them
     none: float = 0.6  # share of the disaster messages that ask for nothing which are learnt as chatter or news
     strength: float = 1.0  # inverse of the l2 penalty
     iterations: int = 200
@@ -75,9 +79,12 @@ class Taught(Struct, frozen=True):
     weights: list[float]
 
 
-def material(config: Config, posts: Sequence[LabelledPost], messages: Sequence[dict]) -> Taught:
-    """Everything the head learns from: the posts that do not judge, the packs, the background and the messages."""
-    rows: list[tuple[str, str, float]] = []
+def material(
+    config: Config, posts: Sequence[LabelledPost], messages: Sequence[dict], sentences: Sequence[str] = ()
+) -> Taught:
+    """Everything the head learns from: the posts that do not judge, the packs, the background, the messages and
+    everyday sentences."""
+    rows: list[tuple[str, str, float]] = [(text, "ordinary", config.everyday_weight) for text in sentences]
     for post in posts:
         if post.judges or (post.use == "read" and post.origin not in MAY_LEARN):
             continue
@@ -206,7 +213,8 @@ def main(config: Config) -> Calibration:
     encoder = KeptVectors(load_encoder(path), cache_dir() / "vectors")
     queries = load_queries()
     posts = written_posts() + read_posts(root)
-    taught = material(config, posts, [m for m in read_messages(root) if in_train_half(str(m["id"]))])
+    messages = [m for m in read_messages(root) if in_train_half(str(m["id"]))]
+    taught = material(config, posts, messages, everyday(root, config.everyday, config.seed))
     names = classes(posts, [query.id for query in queries])
     digest = hashlib.sha256("\x1e".join(taught.texts).encode("utf-8", "replace")).hexdigest()
     weight, bias = fit_classes(config, encoder.encode(taught.texts), taught, names)

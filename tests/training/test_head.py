@@ -1,11 +1,13 @@
 """The head's own arithmetic and what it may learn from."""
 
 import numpy as np
+import pytest
 
 from models.queries import load_queries
 from models.reading import Head, Terms
 from models.records import PRIORITIES, is_notice
 from training.head import MAY_LEARN, Config, Taught, fit_classes, fit_priority, fit_terms, material, right_readings
+from training.labels import everyday, ordinary
 from training.posts import LabelledPost
 
 QUERIES = [query.id for query in load_queries()]
@@ -34,6 +36,20 @@ def test_only_asking_messages_about_categories_whose_annotators_agree_are_learnt
     assert [(t, label) for t, label in zip(taught.texts, taught.labels, strict=True) if t in "abc"] == [
         ("a", "need.water")
     ]
+
+
+def test_everyday_sentences_are_learnt_as_asking_for_nothing():
+    taught = material(Config(everyday_weight=0.25), [], [], ["Tom has a cat."])
+    at = taught.texts.index("Tom has a cat.")
+    assert (taught.labels[at], taught.weights[at]) == ("ordinary", 0.25)
+
+
+@pytest.mark.data
+def test_no_everyday_sentence_that_is_learnt_judges(data_dir):
+    posts = ordinary(data_dir, 60, 10, 1)
+    judging = {text for text, shapes in zip(posts.texts, posts.shapes, strict=True) if not shapes}
+    learnt = everyday(data_dir, 200, 1)
+    assert len(learnt) > 5_000 and not judging & set(learnt)
 
 
 def test_a_class_nobody_taught_is_never_the_answer():
