@@ -211,8 +211,9 @@ def calibration_figures(judged: Judged) -> tuple[list[Figure], dict]:
     """How far probabilities hold, over all posts that have one and by language; and the reliability tables.
 
     A post counts by its primary reading, whether shown or not; without a learnt head only readings that are shown have
-    a probability. Most posts of a stream are easy, so the error of those that are shown is told apart. Where a precision
-    is asked, the bar lies as models/bars.py lays it: by standing, where the mean probability above it is what is asked.
+    a probability. Most posts of a stream are easy, so the error of those that are shown is told apart. Where a
+    precision is asked, the bar lies as models/bars.py lays it: by standing, where the mean probability above it is
+    what is asked.
     """
     known = ~np.isnan(judged.probability)
     langs = np.array([post.lang for post in judged.posts])
