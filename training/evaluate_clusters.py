@@ -40,7 +40,7 @@ from training.jobs import run, write_result
 __all__ = ["PRESETS", "main"]
 
 RESULTS = Path(__file__).parent / "results"
-SWEEP_MERGE = (0.08, 0.10, 0.12, 0.14, 0.16, 0.18, 0.20, 0.22, 0.24, 0.26, 0.30, 0.35, 0.40)
+SWEEP_MERGE = (*(n / 100 for n in range(8, 17)), 0.18, 0.20, 0.22, 0.24, 0.26, 0.30, 0.35, 0.40)
 SWEEP_GAPS = (0.10, 0.15, 0.20)  # t_attach − t_merge
 
 

@@ -108,9 +108,11 @@ def _connect(settings: Settings, topic: str, group: str | None, from_start: bool
             auto_offset_reset="earliest" if from_start else "latest",
             allow_auto_create_topics=False,
         )
-    if not consumer.partitions_for_topic(topic):
-        consumer.close()
-        raise ServiceError(f"{settings.broker.bootstrap} has no topic {topic}: make it with `crisis topics`")
+    with contextlib.ExitStack() as stack:
+        stack.callback(consumer.close)
+        if not consumer.partitions_for_topic(topic):  # raises where the broker went away meanwhile
+            raise ServiceError(f"{settings.broker.bootstrap} has no topic {topic}: make it with `crisis topics`")
+        stack.pop_all()
     return consumer
 
 

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.encoders.bundle import CLUSTERS
+from models.encoders.load import BUNDLED
 from training import evaluate_clusters
-from training.evaluate_clusters import PRESETS, Config, b_cubed, scores
+from training.evaluate_clusters import PRESETS, SWEEP_GAPS, SWEEP_MERGE, Config, b_cubed, scores
 from training.jobs import read_config
 
 
@@ -67,3 +69,10 @@ def test_the_job_scores_a_planted_stream_and_writes_what_it_ran_on(tmp_path, mon
 def test_a_preset_and_its_knobs_come_from_the_command_line():
     config = read_config(PRESETS, ["crisis-t26", "t_attach=0.45", "suggest=true"])
     assert (config.stream, config.t_attach, config.suggest) == ("stream-crisis-t26", 0.45, True)
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_what_is_shipped_lies_on_the_grid_that_is_tried_so_that_the_choice_can_be_repeated(name):
+    shipped = json.loads((BUNDLED[name] / CLUSTERS).read_text())
+    assert shipped["t_merge"] in SWEEP_MERGE
+    assert round(shipped["t_attach"] - shipped["t_merge"], 4) in SWEEP_GAPS

@@ -117,6 +117,8 @@ async def test_a_new_current_version_takes_over_and_the_old_one_finishes_its_fra
     assert serving.of(begun).name == names["v1"]
     assert stages.match(begun, serving.of(begun).matcher).encoder_version == begun.encoder_version
     assert serving.for_partition(0).name == names["v2"]
+    shown = [s.labels for m in metrics.encoder.collect() for s in m.samples]
+    assert shown == [{"version": serving.current.encoder.version, "registry_version": names["v2"]}]
 
 
 async def test_while_a_version_is_loaded_the_current_one_goes_on_serving(shop):
