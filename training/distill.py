@@ -22,10 +22,8 @@ from typing import Literal
 import msgspec
 import numpy as np
 import torch
-import torch.nn.functional as F
 from msgspec import Struct
 from safetensors.torch import save_file
-from scipy.sparse import csr_array
 from tokenizers import Tokenizer
 
 from models.encoders.bundle import MANIFEST
@@ -33,13 +31,14 @@ from models.encoders.load import FLOOD
 from models.encoders.static import Reader, Reading
 from models.errors import ConfigError
 from models.text import Cleaning
-from training.corpus import Bags, Corpus, capped, pair_weights, to_bags, without_accents
+from training.corpus import SOURCE_WEIGHT, Corpus, capped, pair_weights, to_bags, without_accents
 from training.data import SOURCES, Pairs, data_dir, training_pairs, unique_texts
 from training.jobs import cache_dir, run, write_atomically, write_result
 from training.loop import Pace, fit, run_key
 from training.losses import in_batch_contrast
 from training.mixture import find_teacher
-from training.runs import Run, read_run
+from training.runs import read_run
+from training.static_table import Static, join, start_table, with_dropout
 from training.students import distil_transformer
 from training.tables import hash_rows, read_table
 from training.teacher import encode_with_teacher
@@ -104,18 +103,6 @@ PRESETS = {
         validate_every=5_000,
     ),
 }
-# Words and names are seen less often than sentences: they outnumber them and teach no context.
-SOURCE_WEIGHT = {
-    "tatoeba-train": 2.0,
-    "tico19-dev": 3.0,
-    "indic-wiki-4ref": 1.0,
-    "emoji-cldr": 0.3,
-    "osm-presets": 0.5,
-    "cldr-territories": 1.0,
-    "afriqa": 2.0,
-    "cmu-haitian-medical": 3.0,
-    "nusax": 2.0,
-}
 
 
 def projection(vectors: np.ndarray, dim: int) -> np.ndarray:
@@ -127,26 +114,6 @@ def projection(vectors: np.ndarray, dim: int) -> np.ndarray:
         second_moment += part.astype(np.float32).T @ part.astype(np.float32)
     values, axes = np.linalg.eigh(second_moment)
     return np.ascontiguousarray(axes[:, ::-1][:, :dim], dtype=np.float32)
-
-
-class Static(torch.nn.Module):
-    """Sum of piece vectors; a piece's weight is the length of its row."""
-
-    def __init__(self, pieces: int, dim: int, seed: int) -> None:
-        super().__init__()
-        generator = torch.Generator().manual_seed(seed)
-        self.table = torch.nn.Parameter(torch.randn(pieces, dim, generator=generator) * 0.05)
-
-    def forward(self, pieces: np.ndarray, offsets: np.ndarray, keep: np.ndarray | None = None) -> torch.Tensor:
-        weights = None if keep is None else torch.from_numpy(keep)
-        sums = F.embedding_bag(
-            torch.from_numpy(pieces),
-            self.table,
-            torch.from_numpy(offsets.astype(np.int32)),
-            mode="sum",
-            per_sample_weights=weights,
-        )  # (n, dim)
-        return F.normalize(sums, dim=-1)
 
 
 def step_loss(config: Config, model: Static, batch: dict) -> torch.Tensor:
@@ -232,13 +199,7 @@ def main(config: Config) -> Path:
         out,
         config.validation,
     )
-    metrics = {
-        "loss_before": trace.history[0][1],
-        "loss_best": trace.best,
-        "best_step": trace.best_step,
-        "pairs": len(corpus.text_id),
-        "history": trace.history,
-    }
+    metrics = trace.figures() | {"pairs": len(corpus.text_id)}
     write_result(out / "run.json", config, corpus.data_hash, config.seed, metrics)
     return out / "model"
 
@@ -319,52 +280,6 @@ def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
     }
     write_atomically(out / "run.json", msgspec.json.encode(record))
     return out
-
-
-def start_table(run: Run, bags: Bags, target: np.ndarray, is_bundle: bool) -> np.ndarray:
-    """The rows to go on from. A bundle's axes are not the teacher's any more (publish evens them out), so its table
-    goes through the linear map that brings its English vectors nearest to the targets.
-    """
-    if not is_bundle:
-        return run.table
-    few = np.linspace(0, len(target) - 1, min(len(target), 60_000)).astype(int)
-    pieces, offsets = bags.take(few)
-    known = (pieces < len(run.table)).astype(np.float32)
-    read = csr_array(
-        (known, np.where(known, pieces, 0), np.append(offsets, len(pieces))), shape=(len(few), len(run.table))
-    )
-    vectors = read @ run.table
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    table = run.table @ np.linalg.lstsq(vectors, target[few], rcond=None)[0]
-    return table * np.linalg.norm(run.table) / np.linalg.norm(table)
-
-
-def join(*bags: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Bags one after the other, as one."""
-    begins = np.cumsum([0, *(len(pieces) for pieces, _ in bags[:-1])])
-    return (
-        np.concatenate([pieces for pieces, _ in bags]),
-        np.concatenate([offsets + begin for (_, offsets), begin in zip(bags, begins, strict=True)]),
-    )
-
-
-def with_dropout(
-    bag: tuple[np.ndarray, np.ndarray],
-    rng: np.random.Generator,
-    drop: float,
-    groups_from: int = 0,
-    drop_groups: float = 0.0,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The bag with weight 0 for what is left out: each row with chance `drop`, and all of a text's rows from
-    `groups_from` on with chance `drop_groups`. The first row of a text always stays.
-    """
-    rows, offsets = bag
-    keep = rng.random(len(rows), dtype=np.float32) >= drop
-    if drop_groups:
-        lengths = np.diff(offsets, append=len(rows))
-        keep &= ~np.repeat(rng.random(len(offsets)) < drop_groups, lengths) | (rows < groups_from)
-    keep[offsets] = True
-    return rows, offsets, keep.astype(np.float32)
 
 
 if __name__ == "__main__":

@@ -58,6 +58,16 @@ class Trace(Struct, omit_defaults=True):  # JSON has no infinity: a run without 
     stopped: bool = False  # early
     history: list[tuple[int, float]] = []
 
+    def figures(self) -> dict[str, object]:
+        """What a result tells of how the run went. Raises IndexError without validation."""
+        before = self.history[0][1]
+        return {
+            "loss_before": before,
+            "loss_best": self.best,
+            "best_step": self.best_step,
+            "history": self.history,
+        }
+
 
 def device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -255,14 +255,10 @@ def main(config: Config) -> Path:
     save_model(out / "complete", model, tokenizer, cleaning)
     load_weights(out / BEST, model)
     save_model(out / "best", model, tokenizer, cleaning)
-    metrics = {
-        "loss_before": trace.history[0][1],
-        "loss_best": trace.best,
+    metrics = trace.figures() | {
         "loss_complete": trace.history[-1][1],
-        "best_step": trace.best_step,
         "steps": trace.step,
         "blocks": len(train),
-        "history": trace.history,
     }
     write_result(out / "run.json", config, data_hash, config.seed, metrics)
     print(f"loss {metrics['loss_before']:.3f} → {metrics['loss_complete']:.3f}, lowest {trace.best:.3f} → {out}")

@@ -18,36 +18,26 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 import torch
 from msgspec import Struct
-from rich.progress import track
-from safetensors.torch import save_file
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
-from transformers.utils import logging
 
-from models.encoders.characters import CharacterEncoder, Shape, words_of
+from models.encoders.characters import Shape
 from models.encoders.load import FLOOD
 from models.encoders.protocol import Encoder
-from models.encoders.stored_cleaning import store_cleaning
 from models.errors import ConfigError
-from models.text import Cleaning, clean
 from training import mlm
-from training.corpus import to_bags
 from training.data import SOURCES, data_dir, training_pairs
-from training.distill import Static, with_dropout
-from training.jobs import cache_dir, model_named, run, write_atomically, write_result
-from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
+from training.jobs import cache_dir, model_named, run, write_result
+from training.loop import BEST, Pace, fit, load_weights, run_key
 from training.losses import hard_negative_contrast, in_batch_contrast, mse
-from training.metrics import hard_negatives, pairwise_cosine_distance
+from training.metrics import pairwise_cosine_distance
 from training.mixture import find_teacher
-from training.noise import kinds_of, noise
-from training.runs import read_run
+from training.robust_students import CharStudent, Frozen, StaticStudent, Student, TokenStudent
+from training.robust_texts import HardNegatives, Text, noised, sample_texts, targets_of
 from training.tables import bundled_posts, hash_rows, read_texts
 
 
@@ -111,116 +101,24 @@ PRESETS = {
 }  # fmt: skip
 
 
-class Text(Struct, frozen=True):
-    text: str
-    lang: str
-    english: str = ""  # the same in English, where that is what it is taught
-
-
-class Student(Protocol):
-    """What is taught. `prepare` is done once for all texts, `embed` every step."""
-
-    module: torch.nn.Module
-    cleaning: Cleaning
-
-    def prepare(self, texts: list[str]) -> Any: ...
-
-    def embed(self, prepared: Any, index: np.ndarray, rng: np.random.Generator | None) -> torch.Tensor:
-        """(len(index), d); rng: for what is left out at random, None when measuring."""
-        ...
-
-    def save(self, folder: Path, record: dict) -> None: ...
-
-
-class StaticStudent:
-    """The static encoder's table, from a run of training.distill or a bundle."""
-
-    def __init__(self, base: Path, drop: float) -> None:
-        self._run, self._drop = read_run(base), drop
-        run = self._run
-        self.cleaning = run.cleaning
-        self.module = Static(*run.table.shape, seed=0)
-        self.module.table.data.copy_(torch.from_numpy(run.table))
-
-    def prepare(self, texts: list[str]) -> Any:
-        return to_bags(self._run.reader, texts)
-
-    def embed(self, prepared: Any, index: np.ndarray, rng: np.random.Generator | None) -> torch.Tensor:
-        bag = prepared.take(index)
-        filled = np.diff(prepared.starts)[index] > 0
-        if rng is None or not filled.all():
-            return self.module(*bag)
-        return self.module(*with_dropout(bag, rng, self._drop))
-
-    def save(self, folder: Path, record: dict) -> None:
-        """A run as training.distill leaves it, so that training.bundle makes a bundle of it."""
-        folder.mkdir(parents=True, exist_ok=True)
-        run = self._run
-        tensors = {"table": self.module.table.data.contiguous(), "empty": torch.from_numpy(run.empty)}
-        save_file(tensors, folder / "model.safetensors")
-        write_atomically(folder / "tokenizer.json", run.tokenizer.to_str().encode())
-        whole = {**run.record, "reading": msgspec.to_builtins(run.reading)}
-        whole["training"] = {**run.record.get("training", {}), "robust": record}
-        write_atomically(folder / "run.json", msgspec.json.encode(whole))
-
-
-class TokenStudent:
-    """RoLASER: a transformer over pieces, a linear layer to the teacher's width on every token, then pooling."""
-
-    def __init__(self, config: Config, dim: int, texts: list[str], folder: Path) -> None:
-        self.cleaning, self._config = Cleaning(), config
+def new_student(config: Config, dim: int, texts: list[str], folder: Path) -> Student:
+    """The student that a teacher of `dim` teaches. Raises ConfigError."""
+    if config.student == "static":
+        student = StaticStudent(_base(config), config.drop)
+        if student.module.table.shape[1] != dim:
+            raise ConfigError(
+                f"a static base of dim {student.module.table.shape[1]} cannot follow a teacher of dim {dim}"
+            )
+        return student
+    if config.student == "token":
         base = model_named(config.base, "base") if config.base else _random_base(config, texts, folder)
-        transformer = Transformer(base, max_seq_length=config.max_length)
-        width = transformer.get_embedding_dimension()
-        torch.manual_seed(config.seed)
-        dense = Dense(width, dim, activation_function=None, module_input_name="token_embeddings")
-        self.module = SentenceTransformer(
-            modules=[transformer, dense, Pooling(dim, config.pooling)], device=str(device())
-        )
-
-    def prepare(self, texts: list[str]) -> list[str]:
-        return [clean(text, self.cleaning) for text in texts]
-
-    def embed(self, prepared: list[str], index: np.ndarray, rng: np.random.Generator | None) -> torch.Tensor:
-        features = self.module.preprocess([prepared[i] for i in index])
-        features = {n: v.to(self.module.device) if isinstance(v, torch.Tensor) else v for n, v in features.items()}
-        with autocast(self.module.device):
-            return self.module(features)["sentence_embedding"].float()
-
-    def save(self, folder: Path, record: dict) -> None:
-        logging.disable_progress_bar()
-        self.module.save_pretrained(str(folder), create_model_card=False)
-        store_cleaning(folder, self.cleaning)
-
-
-class CharStudent:
-    """c-RoLASER: the same over letters."""
-
-    def __init__(self, config: Config, dim: int) -> None:
-        self.cleaning, self._config = Cleaning(), config
-        torch.manual_seed(config.seed)
+        return TokenStudent(base, dim, config.pooling, config.max_length, config.seed)
+    if config.student == "char":
         small = {} if config.hidden >= 256 else {"filters": ((1, 8), (2, 8), (3, 16), (4, 16))}
-        shape = Shape(
-            hidden=config.hidden,
-            layers=config.layers,
-            heads=config.heads,
-            max_words=config.max_length,
-            dim=dim,
-            pooling=config.pooling,
-            **small,
-        )
-        self.module = CharacterEncoder(shape).to(device())
-
-    def prepare(self, texts: list[str]) -> list[list[list[int]]]:
-        return [words_of(clean(text, self.cleaning), self._config.max_length) for text in texts]
-
-    def embed(self, prepared: Any, index: np.ndarray, rng: np.random.Generator | None) -> torch.Tensor:
-        with autocast(device()):
-            return self.module([prepared[i] for i in index]).float()
-
-    def save(self, folder: Path, record: dict) -> None:
-        self.module.save(folder)
-        store_cleaning(folder, self.cleaning)
+        size = {"hidden": config.hidden, "layers": config.layers, "heads": config.heads}
+        shape = Shape(**size, max_words=config.max_length, dim=dim, pooling=config.pooling, **small)
+        return CharStudent(shape, config.seed)
+    raise ConfigError(f"student={config.student}: choose static, token or char")
 
 
 def _random_base(config: Config, texts: list[str], folder: Path) -> str:
@@ -249,77 +147,11 @@ def read_corpus(config: Config) -> list[Text]:
     return sample_texts(texts, config.max_texts, config.lang_temperature, config.seed, config.english)
 
 
-def sample_texts(texts: list[Text], size: int, temperature: float, seed: int, english: float = 0.0) -> list[Text]:
-    """At most `size` texts (0 = all), each language in proportion to its number of texts ** temperature; English, where
-    `english` is not 0, in that share.
-    """
-    if not size or size >= len(texts):
-        return texts
-    rng = np.random.default_rng(seed)
-    langs, index, counts = np.unique([t.lang for t in texts], return_inverse=True, return_counts=True)
-    share = counts.astype(float) ** temperature
-    if english and "en" in langs:
-        share[langs == "en"] = share[langs != "en"].sum() * english / (1 - english)
-    weight = (share / counts)[index]
-    # The keys u ** (1 / w) of Efraimidis and Spirakis: the largest are a weighted sample without replacement.
-    chosen = np.argpartition(-np.log(rng.random(len(texts))) / weight, size)[:size]
-    return [texts[i] for i in np.sort(chosen)]
-
-
-def noised(texts: list[Text], rate: float, seed: int) -> list[str]:
-    """One noised version of each, in the manner of its language. A text's own seed: adding one changes no other."""
-    return [
-        noise(t.text, Random(f"{seed} {t.text}"), rate, t.lang, kinds_of(t.lang))
-        for t in track(texts, description="noise", disable=len(texts) < 5_000)
-    ]
-
-
-class HardNegatives:
-    """Texts that say something else than an English text in almost its words, by the text's place."""
-
-    def __init__(self, texts: list[Text], per_kind: int, seed: int) -> None:
-        """per_kind: of each kind, at most; 0 = none are made."""
-        english = np.array([i for i, text in enumerate(texts) if text.lang == "en"], np.int64)
-        made = hard_negatives([texts[i].text for i in english], seed, per_kind) if per_kind else []
-        self.texts = [negative.text for negative in made]
-        of = english[[negative.of for negative in made]] if made else np.zeros(0, np.int64)  # rises
-        self._starts = np.searchsorted(of, np.arange(len(texts) + 1))
-
-    def draw(self, index: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """(places in `index` of texts that have any, one of each text's, as a place in `texts`)."""
-        first, count = self._starts[index], self._starts[index + 1] - self._starts[index]
-        rows = np.flatnonzero(count)
-        return rows, first[rows] + rng.integers(0, count[rows])
-
-
 def load_teacher(config: Config) -> Encoder:
     """The frozen teacher; for a static student without one, the base itself, for others the default encoder."""
     if config.teacher or config.student != "static":
         return find_teacher(config.teacher or "reader")
-    return _Frozen(StaticStudent(_base(config), 0.0))
-
-
-def targets_of(teacher: Encoder, texts: list[Text], which: str) -> np.ndarray:
-    """(n, d) float32: the teacher's vector of each text ("own"), of what it is in English ("english"; a text without a
-    pair keeps its own), or the mean of the two ("both")."""
-    own = None if which == "english" else teacher.encode([t.text for t in texts])
-    english = None if which == "own" else teacher.encode([t.english or t.text for t in texts])
-    return own if english is None else english if own is None else (own + english) / 2  # type: ignore[return-value]
-
-
-class _Frozen:
-    """A static student as an encoder, before training."""
-
-    def __init__(self, student: StaticStudent) -> None:
-        self._student = student
-        self.version, self.cleaning = "base", student.cleaning
-        self.dim = student.module.table.shape[1]
-
-    def encode(self, texts: list[str]) -> np.ndarray:
-        bags = self._student.prepare(list(texts))
-        parts = np.array_split(np.arange(len(texts)), max(1, len(texts) // 16_384))
-        with torch.no_grad():
-            return np.concatenate([self._student.embed(bags, part, None).numpy() for part in parts])
+    return Frozen(StaticStudent(_base(config), 0.0))
 
 
 def _base(config: Config) -> Path:
@@ -337,19 +169,7 @@ def main(config: Config) -> Path:
     data_hash = hash_rows(corpus)
     teacher = load_teacher(config)
     target, held_target = (torch.from_numpy(targets_of(teacher, texts, config.targets)) for texts in (train, held))
-    if config.student == "static":
-        student: Student = StaticStudent(_base(config), config.drop)
-        if student.module.table.shape[1] != teacher.dim:
-            raise ConfigError(
-                f"a static base of dim {student.module.table.shape[1]} cannot follow a teacher of dim {teacher.dim}"
-            )
-    elif config.student == "token":
-        student = TokenStudent(config, teacher.dim, [t.text for t in train], out)
-    elif config.student == "char":
-        student = CharStudent(config, teacher.dim)
-    else:
-        raise ConfigError(f"student={config.student}: choose static, token or char")
-
+    student = new_student(config, teacher.dim, [t.text for t in train], out)
     standard = student.prepare([t.text for t in train])
     versions = [
         student.prepare(noised(train, config.noise_rate, 1000 * config.seed + copy)) for copy in range(config.copies)
@@ -416,17 +236,13 @@ def main(config: Config) -> Path:
                 for p in (held_standard, held_noised)
             )
         )
-    metrics = {
-        "loss_before": trace.history[0][1],
-        "loss_best": trace.best,
-        "best_step": trace.best_step,
+    metrics = trace.figures() | {
         "standard": terms[0],
         "ugc": terms[1],
         "cosine_distance": distance,
         "texts": len(train),
         "languages": len({t.lang for t in train}),
         "steps": trace.step,
-        "history": trace.history,
     }
     record = {
         "config": msgspec.to_builtins(config),

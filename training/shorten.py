@@ -21,9 +21,8 @@ from msgspec import Struct
 from models.errors import ConfigError
 from models.queries import background_texts, load_queries
 from models.text import Cleaning, clean
-from training.corpus import pair_weights
+from training.corpus import SOURCE_WEIGHT, pair_weights
 from training.data import data_dir, training_pairs, unique_texts
-from training.distill import SOURCE_WEIGHT
 from training.jobs import run
 from training.loop import Pace, fit, run_key
 from training.posts import read_posts, written_posts

@@ -18,7 +18,8 @@ from training import contrastive, distill, mixture, mlm, robust
 from training.corpus import Corpus
 from training.jobs import read_config
 from training.mixture import Mixture, find_teacher
-from training.robust import Text, targets_of
+from training.robust_students import Frozen, StaticStudent
+from training.robust_texts import Text, targets_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -109,7 +110,7 @@ def test_a_student_follows_a_teacher_in_a_language_without_pairs(tmp_path, monke
     knobs = ["smoke", "teacher=toy", "targets=own", f"file={tmp_path / 'ht.tsv.gz'}", "max_pairs=0", "steps=40"]
     more = ["batch=64", "contrast_batch=64", "dim=16", "letters=0", f"out={tmp_path / 'run'}"]
     run = distill.main(read_config(distill.PRESETS, [*knobs, *more]))
-    student = robust._Frozen(robust.StaticStudent(run, 0.0))
+    student = Frozen(StaticStudent(run, 0.0))
     assert (student.encode(lines[1::2]) * toy.encode(lines[1::2])).sum(1).mean() > 0.9
     for wrong in (["smoke", "targets=own"], ["smoke", "teacher=toy", f"file={tmp_path / 'ht.tsv.gz'}"]):
         with pytest.raises(ConfigError, match="targets=own|targets=english|MiniLM"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import msgspec
 import numpy as np
@@ -27,7 +28,8 @@ from models.text import Cleaning
 from training import loop, robust
 from training.jobs import read_config
 from training.noise import transform
-from training.robust import Text, noised, sample_texts
+from training.robust_students import Frozen, StaticStudent
+from training.robust_texts import HardNegatives, Text, noised, sample_texts
 from training.tables import bundled_posts
 from training.tokenizer import Config as TokenizerConfig
 from training.tokenizer import train
@@ -91,8 +93,8 @@ def test_the_static_student_learns_saves_resumes_and_can_be_published(tmp_path, 
     assert metrics["standard"] + metrics["ugc"] == pytest.approx(metrics["loss_best"], abs=1e-5)
     assert metrics["loss_best"] == min(value for _, value in metrics["history"])
     # It begins as its teacher's copy: at first only noise costs anything.
-    student, before = robust.StaticStudent(base, 0.1), metrics["history"][0][1]
-    assert torch.equal(student.module.table, robust.StaticStudent(base, 0.1).module.table) and before > 0
+    student, before = StaticStudent(base, 0.1), metrics["history"][0][1]
+    assert torch.equal(student.module.table, StaticStudent(base, 0.1).module.table) and before > 0
 
     real = loop.save_checkpoint
 
@@ -111,7 +113,7 @@ def test_the_static_student_learns_saves_resumes_and_can_be_published(tmp_path, 
     record = json.loads((out / "run.json").read_text())
     assert record["reading"]["max_length"] == 128 and record["training"]["job"] == "test"
     assert record["training"]["robust"]["config"]["steps"] == 60 and "pairs_by_language" in record
-    assert robust.StaticStudent(out, 0.0).module.table.shape == student.module.table.shape
+    assert StaticStudent(out, 0.0).module.table.shape == student.module.table.shape
 
 
 class Bag:
@@ -163,13 +165,13 @@ def test_hard_negatives_are_drawn_of_the_english_texts_that_have_any():
         Text("ok", "en"),
         Text("They need 300 tents now", "en"),
     ]
-    turned = robust.HardNegatives(texts, per_kind=2, seed=1)
+    turned = HardNegatives(texts, per_kind=2, seed=1)
     rows, chosen = turned.draw(np.array([3, 2, 1, 0, 1]), np.random.default_rng(0))
     assert rows.tolist() == [0, 2, 4]
     assert [turned.texts[i].startswith(("They", "The h", "The h")[k]) for k, i in enumerate(chosen)] == [True] * 3
     drawn = {turned.texts[turned.draw(np.array([3]), np.random.default_rng(s))[1][0]] for s in range(50)}
     assert drawn == {text for text in turned.texts if text.startswith("They")}
-    assert not set(turned.texts) & {text.text for text in texts} and not robust.HardNegatives(texts, 0, 1).texts
+    assert not set(turned.texts) & {text.text for text in texts} and not HardNegatives(texts, 0, 1).texts
 
 
 def test_a_static_student_learns_to_tell_what_says_something_else(tmp_path, base):
@@ -180,7 +182,7 @@ def test_a_static_student_learns_to_tell_what_says_something_else(tmp_path, base
     told = [line.replace(" not", "") for line in lines]
 
     def likeness(run: Path) -> float:
-        encoder = robust._Frozen(robust.StaticStudent(run, 0.0))
+        encoder = Frozen(StaticStudent(run, 0.0))
         return float((encoder.encode(lines) * encoder.encode(told)).sum(1).mean())
 
     assert likeness(out) < likeness(base) - 0.1
@@ -212,7 +214,7 @@ def test_what_does_not_fit_together_is_refused(tmp_path, base):
         robust.main(smoke(tmp_path, f"base={base}", "validation=100000"))
     with pytest.raises(EncoderError, match="no character-aware encoder"):
         load_character_encoder(tmp_path)
-    assert transform("leet", "", robust.Random(0)) == ""
+    assert transform("leet", "", Random(0)) == ""
 
 
 def test_the_paper_preset_is_the_papers():

@@ -1,0 +1,137 @@
+"""What the robust job teaches: the static encoder's table, a transformer over pieces, one over letters.
+
+Source of the latter two: Nishimwe, Sagot, Bawden 2024 (RoLASER, c-RoLASER), section 5.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
+from transformers.utils import logging
+
+from models.encoders.characters import CharacterEncoder, Shape, words_of
+from models.encoders.stored_cleaning import store_cleaning
+from models.text import Cleaning, clean
+from training.corpus import to_bags
+from training.jobs import write_atomically
+from training.loop import autocast, device
+from training.runs import read_run
+from training.static_table import Static, with_dropout
+
+__all__ = ["CharStudent", "Frozen", "StaticStudent", "Student", "TokenStudent"]
+
+
+class Student(Protocol):
+    """What is taught. `prepare` is done once for all texts, `embed` every step."""
+
+    module: torch.nn.Module
+    cleaning: Cleaning
+
+    def prepare(self, texts: list[str]) -> Any: ...
+
+    def embed(self, prepared: Any, index: np.ndarray, rng: np.random.Generator | None) -> torch.Tensor:
+        """(len(index), d); rng: for what is left out at random, None when measuring."""
+        ...
+
+    def save(self, folder: Path, record: dict) -> None: ...
+
+
+class StaticStudent:
+    """The static encoder's table, from a run of training.distill or a bundle."""
+
+    def __init__(self, base: Path, drop: float) -> None:
+        self._run, self._drop = read_run(base), drop
+        run = self._run
+        self.cleaning = run.cleaning
+        self.module = Static(*run.table.shape, seed=0)
+        self.module.table.data.copy_(torch.from_numpy(run.table))
+
+    def prepare(self, texts: list[str]) -> Any:
+        return to_bags(self._run.reader, texts)
+
+    def embed(self, prepared: Any, index: np.ndarray, rng: np.random.Generator | None) -> torch.Tensor:
+        bag = prepared.take(index)
+        filled = np.diff(prepared.starts)[index] > 0
+        if rng is None or not filled.all():
+            return self.module(*bag)
+        return self.module(*with_dropout(bag, rng, self._drop))
+
+    def save(self, folder: Path, record: dict) -> None:
+        """A run as training.distill leaves it, so that training.bundle makes a bundle of it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        run = self._run
+        tensors = {"table": self.module.table.data.contiguous(), "empty": torch.from_numpy(run.empty)}
+        save_file(tensors, folder / "model.safetensors")
+        write_atomically(folder / "tokenizer.json", run.tokenizer.to_str().encode())
+        whole = {**run.record, "reading": msgspec.to_builtins(run.reading)}
+        whole["training"] = {**run.record.get("training", {}), "robust": record}
+        write_atomically(folder / "run.json", msgspec.json.encode(whole))
+
+
+class TokenStudent:
+    """RoLASER: a transformer over pieces, a linear layer to the teacher's width on every token, then pooling."""
+
+    def __init__(self, base: str, dim: int, pooling: str, max_length: int, seed: int) -> None:
+        """base: a transformers directory or hub id; dim: the teacher's; max_length: pieces it reads."""
+        self.cleaning = Cleaning()
+        transformer = Transformer(base, max_seq_length=max_length)
+        width = transformer.get_embedding_dimension()
+        torch.manual_seed(seed)
+        dense = Dense(width, dim, activation_function=None, module_input_name="token_embeddings")
+        self.module = SentenceTransformer(modules=[transformer, dense, Pooling(dim, pooling)], device=str(device()))
+
+    def prepare(self, texts: list[str]) -> list[str]:
+        return [clean(text, self.cleaning) for text in texts]
+
+    def embed(self, prepared: list[str], index: np.ndarray, rng: np.random.Generator | None) -> torch.Tensor:
+        features = self.module.preprocess([prepared[i] for i in index])
+        features = {n: v.to(self.module.device) if isinstance(v, torch.Tensor) else v for n, v in features.items()}
+        with autocast(self.module.device):
+            return self.module(features)["sentence_embedding"].float()
+
+    def save(self, folder: Path, record: dict) -> None:
+        logging.disable_progress_bar()
+        self.module.save_pretrained(str(folder), create_model_card=False)
+        store_cleaning(folder, self.cleaning)
+
+
+class CharStudent:
+    """c-RoLASER: the same over letters."""
+
+    def __init__(self, shape: Shape, seed: int) -> None:
+        self.cleaning, self._max_words = Cleaning(), shape.max_words
+        torch.manual_seed(seed)
+        self.module = CharacterEncoder(shape).to(device())
+
+    def prepare(self, texts: list[str]) -> list[list[list[int]]]:
+        return [words_of(clean(text, self.cleaning), self._max_words) for text in texts]
+
+    def embed(self, prepared: Any, index: np.ndarray, rng: np.random.Generator | None) -> torch.Tensor:
+        with autocast(device()):
+            return self.module([prepared[i] for i in index]).float()
+
+    def save(self, folder: Path, record: dict) -> None:
+        self.module.save(folder)
+        store_cleaning(folder, self.cleaning)
+
+
+class Frozen:
+    """A static student as an encoder, before training."""
+
+    def __init__(self, student: StaticStudent) -> None:
+        self._student = student
+        self.version, self.cleaning = "base", student.cleaning
+        self.dim = student.module.table.shape[1]
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        bags = self._student.prepare(list(texts))
+        parts = np.array_split(np.arange(len(texts)), max(1, len(texts) // 16_384))
+        with torch.no_grad():
+            return np.concatenate([self._student.embed(bags, part, None).numpy() for part in parts])
