@@ -51,7 +51,7 @@ class Clusterer:
         self.encoder_version = encoder_version
         self.live_clusters = LiveClusters(config, dim)
         self.events = EventMaker(self.live_clusters, encoder_version)
-        self.applied: dict[int, Origin] = {}  # raw partition → the end of what was applied of it
+        self.applied: dict[tuple[int, int], Origin] = {}  # lane → the end of what was applied of it
         self.merge = Due()  # the last full merge
         self.quick = Due()  # the last of either kind
         self._saver = Saver()
@@ -82,7 +82,7 @@ class Clusterer:
         another encoder or dimension and EncoderError for broken ones, in both cases before anything changed.
         """
         vectors, end = self._vectors(frame), end_of(frame)
-        done = self.applied.get(frame.origin.partition, Origin(-1, -1))
+        done = self.applied.get(frame.origin.lane, Origin(-1, -1))
         if end <= done:
             self.counters.redelivered += 1
             return []
@@ -96,7 +96,7 @@ class Clusterer:
             self.live_clusters.repeat(repeat)
         for deletion in frame.deletions:
             events += self._delete(deletion)
-        self.applied[end.partition] = end
+        self.applied[end.lane] = end
         return events
 
     def settle(self, merge: bool = True) -> list[ClusterEvent]:

@@ -28,7 +28,10 @@ __all__ = [
     "NOTICES",
     "Origin",
     "PRIORITIES",
+    "PUT_BY_REASONS",
     "Post",
+    "PutBy",
+    "PutByReason",
     "Reject",
     "Repeat",
     "account_of",
@@ -44,6 +47,8 @@ KINDS: tuple[Kind, ...] = (*AID, *NOTICES)
 Priority = Literal["urgent", "soon", "routine"]  # lives hang on the next hours; today or tomorrow; neither
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 Level = Literal["alert", "suggestion"]
+PutByReason = Literal["order", "told"]  # others come before it; what it says was read several times already
+PUT_BY_REASONS: tuple[PutByReason, ...] = get_args(PutByReason)
 EventKind = Literal["new", "grow", "merge", "expire", "relabel"]  # of a cluster
 
 
@@ -57,6 +62,18 @@ class Geo(Struct, frozen=True):
 
     lat: float
     lon: float
+
+
+class PutBy(Struct, frozen=True):
+    """That a post was only skimmed when it came, and waits (or has waited) to be read in context.
+
+    `score`: the skim's, of its best query; higher is closer.
+    """
+
+    at: float  # epoch seconds
+    turn: int  # 1 = soon, 2 = later, 3 = last
+    reason: PutByReason
+    score: float
 
 
 class Post(Struct, frozen=True, omit_defaults=True):
@@ -77,6 +94,7 @@ class Post(Struct, frozen=True, omit_defaults=True):
     geo: Geo | None = None
     kind: Literal["create", "update"] = "create"
     fingerprint: str = ""  # keyed hash of the text as sent (before masking): equal means an exact repeat
+    put_by: PutBy | None = None  # where the reader was behind when it came
 
 
 class Repeat(Struct, frozen=True):
@@ -105,28 +123,40 @@ def account_of(post_id: str) -> str:
 
 class Origin(Struct, frozen=True, order=True, array_like=True):
     """Where in posts.raw a frame came from. `item`: how many items of that raw frame lie before this piece of it
-    (models/cutting.py); 0 = it begins the frame."""
+    (models/cutting.py); 0 = it begins the frame. `turn`: 0 = read as it came; else the turn its posts wait for."""
 
     partition: int
     offset: int
     item: int = 0
+    turn: int = 0
+
+    @property
+    def lane(self) -> tuple[int, int]:
+        """Within a lane frames stay in order all the way: what waits its turn is overtaken by what does not."""
+        return self.partition, self.turn
 
 
 class Frame(Struct, frozen=True, omit_defaults=True):
-    """posts.clean: what normalise made of one raw frame."""
+    """posts.clean: what normalise made of one raw frame. posts.waiting: what of it waits for one turn."""
 
     origin: Origin
     posts: list[Post]
     repeats: list[Repeat] = []
     deletions: list[Deletion] = []
+    elsewhere: int = 0  # items of this piece of the raw frame that take another turn
 
 
 class EmbeddedFrame(Frame, frozen=True, omit_defaults=True, kw_only=True):
-    """posts.embedded: the frame plus one contiguous float16 block (n posts × dim, C order, little endian)."""
+    """posts.embedded: the frame plus one contiguous float16 block (n posts × dim, C order, little endian).
+
+    `waiting`: posts that were put by, only skimmed, without vectors. They stand in the record of those that were read,
+    so that what was decided of a frame is one record: whatever is delivered twice, no post falls between two decisions.
+    """
 
     encoder_version: str
     dim: int
     vectors: bytes
+    waiting: list[Post] = []
 
 
 class Match(Struct, frozen=True, omit_defaults=True):

@@ -38,6 +38,7 @@ __all__ = ["Broker", "Redis", "Settings", "TOPICS", "WriterConfig", "load_settin
 TOPICS = (
     "posts.raw",
     "posts.clean",
+    "posts.waiting",
     "posts.embedded",
     "posts.matched",
     "posts.rejected",
@@ -170,6 +171,14 @@ class Worker(Section):
     stall_s: Annotated[float, Field(gt=0, description="lag without progress for so long ends the process")] = 60.0
     snapshot_s: Annotated[
         float, Field(gt=0, description="how often clusters are saved, 6 to 30 MB a time; at most half of stall_s")
+    ] = 5.0
+    context_within_s: Annotated[
+        float,
+        Field(
+            gt=0,
+            description="within this lag every post is read in context as it comes; each further so much halves"
+            " what is, and the others wait",
+        ),
     ] = 5.0
     audit_s: Annotated[float, Field(gt=0, description="how often HDBSCAN looks for clusters that should be one")] = (
         300.0

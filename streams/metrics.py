@@ -19,6 +19,7 @@ __all__ = [
     "canary_rollbacks",
     "cluster_events",
     "clusters",
+    "context_share",
     "encode_posts",
     "encode_seconds",
     "frames",
@@ -27,6 +28,7 @@ __all__ = [
     "loop_lag_seconds",
     "matches_left_out",
     "posts",
+    "put_by",
     "queries",
     "query_matches",
     "ready",
@@ -36,6 +38,7 @@ __all__ = [
     "show_bars",
     "show_versions",
     "stage_seconds",
+    "taken_up",
     "takeover_failures",
     "takeover_seconds",
     "takeover_trouble",
@@ -43,6 +46,7 @@ __all__ = [
     "trial_encode_seconds",
     "trial_errors",
     "trial_posts",
+    "waiting_seconds",
 ]
 
 REGISTRY = CollectorRegistry()
@@ -88,6 +92,16 @@ alert_seconds = _histogram(
     "From entering posts.raw to the alert being acknowledged",
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
 )
+context_share = _gauge("crisis_context_share", "Share of the posts that are read in context as they come; 1 = all")
+put_by = _counter(
+    "crisis_put_by_posts_total",
+    "Posts only skimmed, to be read in context later, by why, language of the queries and platform (others: other)",
+    "reason",
+    "lang",
+    "source",
+)
+taken_up = _counter("crisis_taken_up_posts_total", "Posts that were put by and have been read in context since")
+waiting_seconds = _gauge("crisis_waiting_seconds", "Age of the oldest post put by that this worker has found waiting")
 lag = _gauge("crisis_lag_frames", "Frames behind the end of the topic, this worker's partitions", "topic")
 loop_lag_seconds = _gauge("crisis_event_loop_lag_seconds", "How late the event loop wakes up")
 queries = _gauge("crisis_queries", "Active queries")

@@ -41,7 +41,7 @@ def restore(parts: Mapping[str, bytes], config: ClusterConfig, saver: Saver) -> 
     except (KeyError, msgspec.DecodeError, msgspec.ValidationError) as error:
         raise CrisisError(f"cluster snapshot of {len(parts)} parts is unreadable: {error}; start without it") from error
     saver.resume(live)
-    applied = {origin.partition: origin for origin in head.applied}
+    applied = {origin.lane: origin for origin in head.applied}
     return live, Progress(head.encoder_version, applied, head.merge, head.quick)
 
 

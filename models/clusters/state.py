@@ -77,7 +77,7 @@ class Progress(Struct):
     """Where a clusterer stands in the stream."""
 
     encoder_version: str
-    applied: dict[int, Origin]
+    applied: dict[tuple[int, int], Origin]
     merge: Due
     quick: Due
 

@@ -28,7 +28,7 @@ from models.encoders.word_cache import WordCache, words_are_independent
 from models.errors import BundleError
 from models.text import Cleaning, clean
 
-__all__ = ["Reader", "Reading", "reading_of"]
+__all__ = ["Reader", "Reading", "StaticEncoder", "reading_of"]
 
 BATCH = 1024  # posts split at a time: enough to keep the tokenizer's threads busy
 # The tokenizer needs no interpreter lock: meanwhile the other features are made.

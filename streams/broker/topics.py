@@ -16,6 +16,7 @@ from streams.config import TOPICS, Settings
 __all__ = [
     "AGENTS",
     "INPUTS",
+    "TURNS",
     "make_topics",
     "mend_topics",
     "partitions_of",
@@ -29,8 +30,9 @@ AGENTS = ("normalise", "embed", "match", "cluster")
 INPUTS = dict(zip(AGENTS, ("posts.raw", "posts.clean", "posts.embedded", "posts.matched"), strict=True))
 COMPACTED = ("queries", "encoders", "labels")
 LAST_STATES = ("alerts", "clusters")  # keyed: a later record of the same key replaces the earlier ones
+TURNS = 3  # that a post may wait for (streams/pipeline/triage.py); each has partitions of its own
 ONE_PARTITION = ("posts.matched", "clusters", "queries", "encoders", "labels")
-WITH_RAW = ("posts.clean", "posts.embedded")  # a frame lies in the partition it had in posts.raw
+WITH_RAW = ("posts.clean", "posts.waiting", "posts.embedded")  # a frame lies in the partition it had in posts.raw
 MENDED = (
     "cleanup.policy",
     "message.timestamp.type",
@@ -56,11 +58,17 @@ def topic_configs(settings: Settings) -> dict[str, dict]:
         if topic == "posts.raw":  # when a post was seen is the broker's word, not the sender's
             config["message.timestamp.type"] = "LogAppendTime"
         configs[settings.topics.name(topic)] = {
-            "num_partitions": 1 if topic in ONE_PARTITION else settings.topics.partitions,
+            "num_partitions": _partitions(topic, settings),
             "replication_factor": settings.topics.replication,
             "configs": config,
         }
     return configs
+
+
+def _partitions(topic: str, settings: Settings) -> int:
+    if topic in ONE_PARTITION:
+        return 1
+    return settings.topics.partitions * (TURNS if topic == "posts.waiting" else 1)
 
 
 def require_topics(settings: Settings, *topics: str) -> None:
@@ -132,7 +140,7 @@ def widen_topics(settings: Settings) -> list[str]:
     """
     client = admin(settings)
     try:
-        wanted = {name: settings.topics.partitions for name in map(settings.topics.name, WITH_RAW)}
+        wanted = {settings.topics.name(topic): _partitions(topic, settings) for topic in WITH_RAW}
         there = sorted(set(wanted) & set(client.list_topics()))
         have = {told["name"]: len(told["partitions"]) for told in (client.describe_topics(there) if there else [])}
         few = {name: wanted[name] for name, partitions in have.items() if partitions < wanted[name]}

@@ -22,7 +22,7 @@ from streams.view.holdings import Holdings
 __all__ = ["forget"]
 
 WITHIN_S = 60.0
-ON_THE_BROKER = ("posts.raw", "posts.clean", "posts.embedded", "posts.matched", "posts.rejected")
+ON_THE_BROKER = ("posts.raw", "posts.clean", "posts.waiting", "posts.embedded", "posts.matched", "posts.rejected")
 COMPACTED_S = 2 * 3600.0  # a segment closes within the hour, what it holds of earlier states goes in the next
 
 

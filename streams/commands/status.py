@@ -14,6 +14,7 @@ from models.errors import CrisisError
 from streams.broker.lag import lag
 from streams.broker.topics import AGENTS
 from streams.config import Settings
+from streams.pipeline.outcomes import put_by
 from streams.view.connect import connect
 from streams.view.health import Health, judge
 from streams.view.live import LiveView
@@ -29,7 +30,8 @@ async def ask(settings: Settings) -> Health:
     redis = connect(settings.redis)
     try:
         async with asyncio.timeout(ANSWER_S):
-            workers = await LiveView(redis, settings).workers()
+            view = LiveView(redis, settings)
+            workers, counts = await view.workers(), await view.counts()
     except (RedisError, OSError):
         return judge(ANSWER_S, {}, None, AGENTS, time.time())
     finally:
@@ -40,7 +42,7 @@ async def ask(settings: Settings) -> Health:
             waiting = await lag(settings)
     except (CrisisError, OSError):
         waiting = None
-    return judge(0.0, workers, waiting, AGENTS, time.time())
+    return judge(0.0, workers, waiting, AGENTS, time.time(), put_by(counts))
 
 
 @click.command()

@@ -32,6 +32,7 @@ from streams.broker.topics import AGENTS
 from streams.config import Settings
 from streams.dashboard.page_model import Board, Filter
 from streams.dashboard.stats import COUNTED, Rate, Stats, biggest, encode, percentiles, worker_statuses
+from streams.pipeline.outcomes import put_by
 from streams.view.health import Health, judge
 from streams.view.live import LiveView
 from streams.view.status import WorkerStatus
@@ -99,12 +100,13 @@ class Feed:
         self._rate = Rate()
         self._lag: dict[str, int] | None = None
         self._workers: dict[str, WorkerStatus] = {}
+        self._put_by = 0  # posts that wait to be read in context
         self._answered = time.monotonic()  # when Redis last gave all figures
 
     @property
     def health(self) -> Health:
         """The one sentence about the whole, from what is known at this moment."""
-        return judge(time.monotonic() - self._answered, self._workers, self._lag, AGENTS, time.time())
+        return judge(time.monotonic() - self._answered, self._workers, self._lag, AGENTS, time.time(), self._put_by)
 
     def settle(self) -> str:
         """Hand out what waits for the next flush; returns the id after which events tell what the board does not hold.
@@ -211,7 +213,7 @@ class Feed:
             view.proposals(),
             view.repeats_of(ids),
         )
-        self._workers = workers
+        self._workers, self._put_by = workers, put_by(counts)
         p50, p95 = percentiles(latencies)
         if counts.get("read", 0) < self.stats.totals.get("read", 0):  # the live view was cleared: start over with it
             self.board = Board(self.settings.redis.recent_alerts)

@@ -5,12 +5,19 @@ counted: in a replay, in the demo, on the page and in the end-to-end tests.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["OUTCOMES"]
+__all__ = ["OUTCOMES", "put_by"]
 
 MATCHED = ("alert", "suggestion", "no_match")  # by its best match
+# A post that is put by has no outcome until it is read in context; then it has one as any other.
 OUTCOMES = (*MATCHED, "folded", "rejected", "deleted")
+
+
+def put_by(counts: Mapping[str, int]) -> int:
+    """Posts that wait to be read in context, by the counters."""
+    return max(0, counts.get("put_by", 0) - counts.get("taken_up", 0))
 
 
 @dataclass

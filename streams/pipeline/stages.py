@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from models.alerts import make_alerts, withdraw
 from models.bars import Bars
+from models.cutting import count_items
 from models.encoders.protocol import Encoder
 from models.encoders.ready import Ready
 from models.errors import Rejected
@@ -31,6 +32,7 @@ __all__ = [
     "KEPT_OF_REJECT",
     "Parsed",
     "alerts",
+    "by_turn",
     "embed",
     "embed_many",
     "fold",
@@ -137,6 +139,7 @@ def embed_many(frames: Sequence[Frame], encoder: Encoder) -> list[EmbeddedFrame]
                 posts=frame.posts,
                 repeats=frame.repeats,
                 deletions=frame.deletions,
+                elsewhere=frame.elsewhere,
                 encoder_version=encoder.version,
                 dim=encoder.dim,
                 vectors=pack_vectors(rows),
@@ -173,6 +176,7 @@ def match(frame: EmbeddedFrame, matcher: Matcher, bars: Bars | None = None, lear
         posts=frame.posts,
         repeats=frame.repeats,
         deletions=frame.deletions,
+        elsewhere=frame.elsewhere + len(frame.waiting),
         encoder_version=frame.encoder_version,
         dim=frame.dim,
         vectors=frame.vectors,
@@ -184,6 +188,18 @@ def alerts(frame: MatchedFrame, ready: Ready) -> list[Alert]:
     """The alerts of a frame's matches, with the release that scored them."""
     made = make_alerts(frame.posts, frame.matches, ready.queries, frame.encoder_version)
     return [msgspec.structs.replace(alert, registry_version=ready.name) for alert in made]
+
+
+def by_turn(frame: EmbeddedFrame) -> list[Frame]:
+    """What of the frame was put by, a frame for each turn. Each ends where the frame ends: delivered twice, and divided
+    otherwise the second time, it still counts once."""
+    items = count_items(frame)
+    turns = sorted({post.put_by.turn for post in frame.waiting if post.put_by})
+    of = {turn: [post for post in frame.waiting if post.put_by and post.put_by.turn == turn] for turn in turns}
+    return [
+        Frame(msgspec.structs.replace(frame.origin, turn=turn), posts, elsewhere=items - len(posts))
+        for turn, posts in of.items()
+    ]
 
 
 def tally(frame: MatchedFrame) -> dict[str, int]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from redis.asyncio import Redis
 
-from models.records import Deletion
+from models.posts import words_of
+from models.records import Deletion, Post
 from streams.pipeline.ports import Claim, Verdict
 from streams.view.scripts import script
 
@@ -17,7 +18,7 @@ class RedisFolder:
     """For workers: shared by all of them, forgets after `fold_s` seconds."""
 
     def __init__(self, redis: Redis, prefix: str, fold_s: float) -> None:
-        self._prefix, self._fold_s = f"{prefix}fold:", max(1, int(fold_s))
+        self._redis, self._prefix, self._fold_s = redis, f"{prefix}fold:", max(1, int(fold_s))
         self._claim = redis.register_script(script("claim"))
 
     async def claim(self, claims: Sequence[Claim | Deletion]) -> list[Verdict]:
@@ -25,6 +26,12 @@ class RedisFolder:
             return []
         answers = await self._claim(args=[self._prefix, self._fold_s, *(x for c in claims for x in _told(c))])
         return [_verdict(a.decode()) for a in answers]
+
+    async def superseded(self, posts: Sequence[Post], author_key: bytes) -> set[str]:
+        """The ids of those that say something else by now, as far as it is remembered."""
+        marks = await self._redis.mget([f"{self._prefix}id:{post.id}" for post in posts]) if posts else []
+        said = {post.id: mark.decode().rpartition("\x1f")[2] for post, mark in zip(posts, marks, strict=True) if mark}
+        return {post.id for post in posts if said.get(post.id, words := words_of(post, author_key)) != words}
 
 
 def _told(claim: Claim | Deletion) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from streams.view.status import WorkerStatus
 __all__ = ["Health", "judge"]
 
 SILENT_S = 3.0  # workers speak every second; a page asks for figures every second, and waits for two
+NOTED_S = 5.0  # what was put by in a rebalance, and is read at once, needs no word
 WAITING_FRAMES = 1_000  # a hundred thousand posts: some minutes of work
 
 
@@ -31,10 +32,11 @@ def judge(
     lag: Mapping[str, int] | None,
     agents: Sequence[str],
     at: float,
+    put_by: int = 0,
 ) -> Health:
     """redis_silent_s: since Redis last answered. lag: frames waiting by topic, None where the broker does not answer.
 
-    agents: those that must run somewhere; at: epoch seconds.
+    agents: those that must run somewhere; at: epoch seconds; put_by: posts that wait to be read in context.
     """
     if redis_silent_s > SILENT_S:
         return Health("down", f"Redis has not answered for {redis_silent_s:.0f} s: what is shown is that old")
@@ -48,11 +50,24 @@ def judge(
         return Health("down", f"no worker that is ready runs {', '.join(missing)}: posts wait")
     if lag is None:
         return Health("late", "the broker does not answer: no new post comes in")
+    unread = _unread(put_by, [said.waits_since for said in heard.values() if said.waits_since], at)
     waiting = {topic: frames for topic, frames in lag.items() if frames > WAITING_FRAMES}
     if waiting:
         topic, frames = max(waiting.items(), key=lambda item: item[1])
-        return Health("late", f"alerts come late: {frames:,} records wait in {topic}")
+        return Health("late", "; ".join((f"alerts come late: {frames:,} records wait in {topic}", *unread)))
+    if unread:
+        return Health("late", f"the most pressing posts are read first: {unread[0]}")
     for name, said in sorted(heard.items()):
         if said.message:
             return Health("late", f"worker {name}: {said.message}")
     return Health("live", f"live: {len(heard)} worker{'s' if len(heard) > 1 else ''} at work")
+
+
+def _unread(put_by: int, since: Sequence[float], at: float) -> list[str]:
+    """What is said of the posts that were only skimmed; nothing while they wait for moments."""
+    waited_s = at - min(since, default=at)
+    if waited_s < NOTED_S:
+        return []
+    minutes = f"{waited_s / 60:.0f} min" if waited_s < 7200 else f"{waited_s / 3600:.0f} h"
+    posts = f"{put_by:,} posts" if put_by else "posts"
+    return [f"{posts} wait to be read in context, the oldest for {f'{waited_s:.0f} s' if waited_s < 120 else minutes}"]

@@ -1,12 +1,12 @@
 """The live view in Redis: recent alerts, clusters, counters, latency. What the dashboard and `crisis alerts` read.
 
 Every write can be repeated without harm: counters carry the frame's origin and are applied once per stage and
-partition; alerts carry a revision, clusters a version, and only a newer one replaces what is there.
+lane; alerts carry a revision, clusters a version, and only a newer one replaces what is there.
 
 | key (after the prefix) | what |
 |---|---|
-| counts, langs, sources, reasons, queries | hashes of counters |
-| counted | hash stage:partition → the last origin counted |
+| counts, langs, sources, reasons, queries, put-by-langs, put-by-sources | hashes of counters |
+| counted | hash stage:lane → the last origin counted |
 | alerts | zset of the newest alerts' ids by time: what the dashboard lists |
 | alert:ID | Alert JSON; expires a fold window after it left that list |
 | alerts-of:ID | zset of the alert ids of a post, or of an account, by time; expires with the fold window |
@@ -65,7 +65,8 @@ class LiveView:
         """Add to counters, once per (stage, origin). False if this origin was counted before."""
         flat = [x for name, fields in counts.items() for field, n in fields.items() if n for x in (name, field, n)]
         at = f"{origin.offset:020}.{origin.item:010}"  # of one length, so that text has the order of numbers
-        return bool(await self._count(args=[self.prefix, f"{stage}:{origin.partition}", at, *flat]))
+        lane = f"{origin.partition}.{origin.turn}" if origin.turn else origin.partition
+        return bool(await self._count(args=[self.prefix, f"{stage}:{lane}", at, *flat]))
 
     async def counts(self, name: str = "counts") -> dict[str, int]:
         """A hash of counters, by name."""

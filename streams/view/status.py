@@ -20,6 +20,7 @@ class WorkerStatus(Struct, frozen=True):
     state: str = "ready"  # ready | loading | failed
     message: str = ""  # what it cannot do as it should
     registry_version: str = ""  # the release it serves; own = the encoder of its settings
+    waits_since: float = 0.0  # epoch seconds: when the oldest post was put by that it has found waiting; 0 = none
 
     def silent_s(self, at: float) -> float:
         """Seconds since it spoke."""

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 
@@ -26,14 +27,17 @@ from streams.worker.cluster import Cluster
 from streams.worker.credentials import faust_credentials
 from streams.worker.health import Heart, serve_health
 from streams.worker.loop import add_agents
+from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
 from streams.worker.threads import limit_native_threads
+from streams.worker.waiting import Waiting
 from streams.worker.watchdog import STALLED, Partition, Watchdog
 
 __all__ = ["__getattr__", "run_worker"]
 
 log = logging.getLogger(__name__)
 
+STOP_S = 20.0  # an orderly end waits for commits; a broker that lost the topics refuses them for ever
 TOLD_S = 2.0  # how long Redis may take to be told of this worker
 ANSWER_S = 5.0  # how long the consumer may take to say where its partitions end
 
@@ -53,6 +57,13 @@ class CrisisApp(faust.App):
             raise SystemExit(f"crisis: the worker cannot start: {error}") from None
         log.info("ready: encoder %s, %d queries", self.runtime.encoder.version, len(self.runtime.queries))
         await super().on_start()
+
+    async def stop(self) -> None:
+        """In order, but not for ever: what was not committed by then is read again."""
+        last = threading.Timer(STOP_S, os._exit, [STALLED])
+        last.daemon = True
+        last.start()
+        await super().stop()
 
     async def on_shutdown(self) -> None:
         await super().on_shutdown()
@@ -94,14 +105,17 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
     handlers = add_agents(app, app.runtime, agents)
     heart = Heart()
     serve_health(settings.worker.web_host, settings.worker.web_port, heart)
+    waiting = Waiting(app.runtime, Outbox(app, settings)) if "embed" in handlers else None
     if "cluster" in handlers:
         _keep_clusters(app, settings, handlers["cluster"])
     _hold_nothing_against_moved_records(app, settings, agents)
 
     @app.task
     async def report() -> None:
-        await _report_forever(app, settings, agents, heart)
+        await _report_forever(app, settings, agents, heart, waiting)
 
+    if waiting is not None:
+        app.task(waiting.run)
     return app
 
 
@@ -152,7 +166,9 @@ def _hold_nothing_against_moved_records(app: CrisisApp, settings: Settings, agen
     app.on_partitions_revoked.connect(revoked, weak=False)
 
 
-async def _report_forever(app: CrisisApp, settings: Settings, agents: Sequence[str], heart: Heart) -> None:
+async def _report_forever(
+    app: CrisisApp, settings: Settings, agents: Sequence[str], heart: Heart, waiting: Waiting | None
+) -> None:
     """Once a second: lag, the worker's own status for the dashboard, and the watchdog."""
     watchdog, work = Watchdog(settings.worker.stall_s), app.runtime.work
     redis_answers = True
@@ -170,6 +186,7 @@ async def _report_forever(app: CrisisApp, settings: Settings, agents: Sequence[s
             lag[topics[topic]] += max(0, end - at.get((topic, partition), end))
         for topic, frames in lag.items():
             metrics.lag.labels(topic).set(frames)
+        app.runtime.pace.frames = lag.get("posts.raw", 0) + lag.get("posts.clean", 0)
         excused = not redis_answers and not work.computing
         stalled = watchdog.stalled(at, ends, time.monotonic(), work.returned(), excused, work.turns())
         if stalled and not app.rebalancing and (work.computing or await _broker_answers(settings)):
@@ -182,6 +199,7 @@ async def _report_forever(app: CrisisApp, settings: Settings, agents: Sequence[s
             "ready",
             app.runtime.takeover.trouble,
             app.runtime.serving.current.name,
+            waiting.since if waiting else 0.0,
         )
         redis_answers = await _told(app, status, redis_answers)
 

@@ -1,8 +1,11 @@
-"""The embed agent: clean frames in, frames with vectors out."""
+"""The embed agent: clean frames in, frames with vectors out. Behind by more than a limit, a share of the posts is read
+in context and the others wait (streams/worker/skim.py)."""
 
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -12,6 +15,7 @@ from models.errors import CrisisError
 from models.records import EmbeddedFrame, Frame, Origin, Post
 from streams import metrics
 from streams.pipeline import stages
+from streams.pipeline.triage import share_at
 from streams.releases.serving import Serving
 from streams.releases.trial import embed_canary, timed
 from streams.worker.stage import Events, Handler
@@ -25,7 +29,22 @@ class Embed(Handler):
     name = "embed"
 
     async def __call__(self, events: Events) -> Events:
-        frames = await self._decode(events, Frame)
+        await self._read(*await self._divide(await self._decode(events, Frame)))
+        return events
+
+    async def _divide(self, frames: list[Frame]) -> tuple[list[Frame], dict[Origin, list[Post]]]:
+        """The frames with what is read of them now, and by their origins what waits."""
+        now, serving = time.time(), self.runtime.serving
+        share = share_at(self.runtime.pace.begin(frames, now), self.runtime.pace.within_s)
+        skim = self.runtime.skim.of(serving.current.encoder, list(self.runtime.queries.values())) if share < 1 else None
+        metrics.context_share.set(1.0 if skim is None else share)
+        if skim is None:
+            return frames, {}
+        kept, waiting = await self.runtime.compute("encode", self.runtime.skim.divide, skim, frames, share, now)
+        return kept, {frame.origin: posts for frame, posts in zip(frames, waiting, strict=True) if posts}
+
+    async def _read(self, frames: Sequence[Frame], waiting: Mapping[Origin, list[Post]]) -> None:
+        """Embed and send, the posts that wait in the same record as those that were read."""
         serving = self.runtime.serving
         canary = [f for f in frames if serving.for_partition(f.origin.partition) is serving.canary]
         rest = [f for f in frames if serving.for_partition(f.origin.partition) is not serving.canary]
@@ -43,10 +62,10 @@ class Embed(Handler):
             await self._refuse(origin, "stage_error", error, msgspec.msgpack.encode(post), 0)
             await self.view.count(f"poison:{post.id}", origin, {"counts": {"rejected": 1}})
         for frame in embedded:
-            await self.outbox.send_frame(frame)
+            left = waiting.get(frame.origin, [])
+            await self.outbox.send_frame(msgspec.structs.replace(frame, waiting=left))
         await self.outbox.delivered()
         metrics.posts.labels("embed", "embedded").inc(sum(len(f.posts) for f in embedded))
-        return events
 
     async def _count_trial(
         self, serving: Serving, ready: Ready, frames: list[EmbeddedFrame], errors: list[int], took_s: float

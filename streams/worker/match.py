@@ -10,16 +10,18 @@ import msgspec
 
 from models.encoders.ready import Ready
 from models.moments import epoch_s
-from models.records import Alert, EmbeddedFrame, MatchedFrame, account_of
+from models.records import Alert, EmbeddedFrame, Frame, MatchedFrame, account_of
 from streams import metrics
 from streams.pipeline import stages
 from streams.releases.serving import Serving, restate
 from streams.view.live import LiveView
 from streams.worker.stage import Events, Handler
 
+PLATFORMS = ("bluesky", "mastodon", "file")  # names that no token may take; those of partners are in the live view
+
 
 class Match(Handler):
-    """posts.embedded → alerts and posts.matched."""
+    """posts.embedded → alerts and posts.matched; and posts.waiting, with what was only skimmed."""
 
     name = "match"
 
@@ -27,22 +29,25 @@ class Match(Handler):
         frames = await self._decode(events, EmbeddedFrame)
         serving = self.runtime.serving
         given: list[Alert] = []
-        matched: list[MatchedFrame] = []
+        matched: list[tuple[MatchedFrame, list[Frame]]] = []
         for frame in frames:
             ready, frame = await self._begun_by(serving, frame)
+            put_by = stages.by_turn(frame)
             frame = await self.runtime.compute("match", stages.match, frame, ready.matcher, self.runtime.bars)
             given += await self._alerts(frame, ready, given)
             await self.outbox.send_frame(frame)
-            matched.append(frame)
+            for left in put_by:
+                await self.outbox.send_frame(left)
+            matched.append((frame, put_by))
         await self.outbox.send_alerts(given)
         await self.outbox.delivered()
         metrics.show_bars(self.runtime.bars.now)
         await self.view.put_alerts(given)
-        for frame in matched:
-            await self._count(frame)
+        for frame, put_by in matched:
+            await self._count(frame, put_by)
             await self.runtime.trial.matched(serving, frame)
         await self._observe(given)
-        await self.runtime.forget_labels({d.id for frame in matched for d in frame.deletions})
+        await self.runtime.forget_labels({d.id for frame, _ in matched for d in frame.deletions})
         return events
 
     async def _begun_by(self, serving: Serving, frame: EmbeddedFrame) -> tuple[Ready, EmbeddedFrame]:
@@ -62,12 +67,28 @@ class Match(Handler):
         alerts = stages.alerts(frame, ready)
         return await stages.settle_alerts(frame, alerts, WithBatch(self.view, given))
 
-    async def _count(self, frame: MatchedFrame) -> None:
+    async def _count(self, frame: MatchedFrame, put_by: list[Frame]) -> None:
         outcome = stages.tally(frame)
+        waiting = [post for left in put_by for post in left.posts]
         by_query = Counter(f"{m.query_id}:{m.level}" for m in frame.matches)
         by_id = {p.id: p.lang for p in frame.posts}
         langs = Counter(by_id[m.post_id] for m in frame.matches)
-        await self.view.count("match", frame.origin, {"counts": outcome, "queries": by_query, "matched-langs": langs})
+        new = await self.view.count(
+            "match",
+            frame.origin,
+            {
+                "counts": outcome | {"put_by": len(waiting)},
+                "queries": by_query,
+                "matched-langs": langs,
+                "put-by-langs": Counter(post.lang for post in waiting),
+                "put-by-sources": Counter(post.source for post in waiting),
+            },
+        )
+        languages = self.runtime.takeover.languages if waiting else set()
+        for post in waiting if new else ():
+            lang = post.lang if post.lang in languages else "other"
+            source = post.source if post.source in PLATFORMS else "other"
+            metrics.put_by.labels(post.put_by.reason if post.put_by else "order", lang, source).inc()
         for name, n in outcome.items():
             metrics.posts.labels("match", name).inc(n)
         for found in frame.matches:

@@ -10,11 +10,13 @@ import msgspec
 
 from models.records import Alert, ClusterEvent, EmbeddedFrame, Frame, MatchedFrame, Reject
 from streams import metrics
+from streams.broker.topics import TURNS
 from streams.config import Settings
 from streams.pipeline.frames import encode_frame, split_frame
 
 _json = msgspec.json.Encoder().encode
 
+WRITTEN = ("posts.clean", "posts.waiting", "posts.embedded", "posts.matched", "posts.rejected", "alerts", "clusters")
 TYPE_PREFIX = "org.crisis-streams"
 
 
@@ -47,8 +49,9 @@ class Outbox:
                 value_serializer="raw",
                 internal=False,
             )
-            for name in ("posts.clean", "posts.embedded", "posts.matched", "posts.rejected", "alerts", "clusters")
+            for name in WRITTEN
         }
+        self._partitions = settings.topics.partitions
         self._frame_bytes = settings.worker.frame_bytes
         self._sent: list[asyncio.Future] = []
 
@@ -62,7 +65,10 @@ class Outbox:
         again, and refused again, for ever.
         """
         topic, partition = "posts.clean", frame.origin.partition
-        if isinstance(frame, MatchedFrame):
+        if type(frame) is Frame and frame.origin.turn:
+            topic, partition = "posts.waiting", (frame.origin.turn - 1) * self._partitions + partition
+            partition %= TURNS * self._partitions
+        elif isinstance(frame, MatchedFrame):
             topic, partition = "posts.matched", 0
         elif isinstance(frame, EmbeddedFrame):
             topic = "posts.embedded"

@@ -32,6 +32,7 @@ from streams.view.folder import RedisFolder
 from streams.view.live import LiveView
 from streams.view.snapshots import Snapshots
 from streams.view.status import WorkerStatus
+from streams.worker.skim import Pace, Skim
 from streams.worker.work import Work
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class Runtime:
         self.takeover = Takeover(settings)
         self.bars = Bars(settings.match, settings.topics.partitions)
         self.trial = Trial(settings, self.view, self.takeover, self.bars)
+        self.pace, self.skim = Pace(settings.worker.context_within_s), Skim(settings)
         self.queries: dict[str, Query] = {}
         self.author_key = b""
         self._threads = {s: ThreadPoolExecutor(1, thread_name_prefix=s) for s in ("encode", "match", "cluster")}

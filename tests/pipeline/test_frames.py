@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct, msgpack
+from msgspec.structs import replace
 
 from models.cutting import count_items, cut, end_of, still_due
 from models.errors import Rejected, VersionMismatch
-from models.records import Deletion, EmbeddedFrame, Frame, Geo, Match, MatchedFrame, Origin, Post, Repeat
+from models.records import Deletion, EmbeddedFrame, Frame, Geo, Match, MatchedFrame, Origin, Post, PutBy, Repeat
+from streams.pipeline import stages
 from streams.pipeline.frames import decode_frame, encode_frame, pack_vectors, split_frame, unpack_vectors
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
@@ -26,7 +28,14 @@ posts = st.builds(
 )
 repeats = st.lists(st.builds(Repeat, id=texts, of=texts, seen_at=times), max_size=6)
 deletions = st.lists(st.builds(Deletion, id=texts, seen_at=times), max_size=6)
-frames = st.builds(Frame, origin=origins, posts=st.lists(posts, max_size=8), repeats=repeats, deletions=deletions)
+frames = st.builds(
+    Frame,
+    origin=origins,
+    posts=st.lists(posts, max_size=8),
+    repeats=repeats,
+    deletions=deletions,
+    elsewhere=st.integers(0, 5),
+)
 DIM = 4
 
 
@@ -45,6 +54,7 @@ def matched_frames(draw):
         some,
         draw(repeats),
         draw(deletions),
+        draw(st.integers(0, 5)),
         encoder_version="v",
         dim=DIM,
         vectors=pack_vectors(rows),
@@ -78,8 +88,9 @@ def test_bytes_that_are_no_frame_are_rejected_and_nothing_else(value):
 
 def together(parts):
     """Everything the pieces hold, in order, by the field it lies in."""
-    names = [name for name in parts[0].__struct_fields__ if name not in ("origin", "encoder_version", "dim")]
-    return {name: [x for part in parts for x in getattr(part, name)] for name in names}
+    names = [n for n in parts[0].__struct_fields__ if n not in ("origin", "encoder_version", "dim", "elsewhere")]
+    held = {name: [x for part in parts for x in getattr(part, name)] for name in names}
+    return held | {"elsewhere": sum(part.elsewhere for part in parts)}
 
 
 @given(frames | matched_frames(), st.integers(1, 5), st.integers(0, 3_000))
@@ -160,3 +171,24 @@ def test_a_vector_block_of_the_wrong_size_is_refused_with_the_numbers():
     )
     with pytest.raises(VersionMismatch, match=r"3 bytes.*1 posts of dim 4.*v9.*need 8"):
         unpack_vectors(frame)
+
+
+@given(st.lists(posts, max_size=8), st.lists(st.integers(0, 3), min_size=8, max_size=8), origins, deletions)
+def test_however_a_frame_is_divided_into_turns_each_part_ends_where_the_frame_ends(some, turns, origin, gone):
+    """So that of two ways to divide it, after a redelivery, one counts."""
+    whole = Frame(origin, some, deletions=gone)
+    waiting = [
+        replace(post, put_by=PutBy(1.0, turn, "order", 0.5)) for post, turn in zip(some, turns, strict=False) if turn
+    ]
+    now = [post for post, turn in zip(some, turns, strict=False) if not turn]
+    vectors = b"\0" * 2 * DIM * len(now)
+    read = EmbeddedFrame(origin, now, deletions=gone, encoder_version="v", dim=DIM, vectors=vectors, waiting=waiting)
+    parts = stages.by_turn(read)
+    assert end_of(read) == end_of(whole)
+    for part in parts:
+        assert end_of(part) == replace(end_of(whole), turn=part.origin.turn)
+        assert {post.put_by.turn for post in part.posts} == {part.origin.turn}
+    assert sorted(p.id for part in (read, *parts) for p in part.posts) == sorted(p.id for p in some)
+    pieces = [cut(read, at, at + 1) for at in range(count_items(read))]
+    assert [p for piece in pieces for p in piece.waiting] == waiting
+    assert not pieces or end_of(pieces[-1]) == end_of(whole)

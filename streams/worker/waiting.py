@@ -1,0 +1,151 @@
+"""Reads in context what was put by, where there is room: posts.waiting → posts.embedded.
+
+A consumer of its own beside Faust's: it takes a record of each partition in hand and goes no further until the reader
+keeps up with the posts that come (`Pace.room`). What waits lies on the broker, and a record is acknowledged when what
+was made of it is. A post that was deleted or edited meanwhile is not read any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from types import SimpleNamespace
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.errors import IllegalStateError, KafkaError
+
+from models.errors import Rejected
+from models.records import Frame
+from streams import metrics
+from streams.broker.backoff import Good, keep_up
+from streams.broker.connect import client_options
+from streams.pipeline.frames import decode_frame, split_frame
+from streams.pipeline.triage import TURNS, Turns
+from streams.worker import careful
+from streams.worker.embed import Embed
+from streams.worker.outbox import Outbox
+from streams.worker.runtime import Runtime
+from streams.worker.stage import Events
+
+log = logging.getLogger(__name__)
+
+CALL_POSTS = 64  # read in one encoder call: a fifth of a second that new posts may wait
+LOOK_S = 0.2
+NOWHERE = TopicPartition("", -1)
+
+
+class TakeUp(Embed):
+    """What the embed agent does, for frames of posts that were put by."""
+
+    name = "waiting"
+
+    async def __call__(self, events: Events) -> Events:
+        for frame in await self._decode(events, Frame):
+            kept = await self._still_said(frame)
+            pieces = list(split_frame(kept, self.runtime.settings.worker.frame_bytes, CALL_POSTS))
+            for piece in pieces:
+                await self._read([piece], {})
+            left_out = len(frame.posts) - len(kept.posts)
+            counts = {"taken_up": len(frame.posts), "no_match": left_out}
+            if await self.view.count(self.name, frame.origin, {"counts": counts}):
+                metrics.taken_up.inc(len(frame.posts))
+        return events
+
+    async def give_up(self, event: object, detail: str) -> None:
+        """Refuse a record that workers died on; all its posts count as refused."""
+        await super().give_up(event, detail)
+        with contextlib.suppress(Rejected):
+            frame = decode_frame(event.value, Frame)
+            counts = {"taken_up": len(frame.posts), "rejected": len(frame.posts) - 1}  # one is counted already
+            await self.view.count(self.name, frame.origin, {"counts": counts})
+
+    async def _still_said(self, frame: Frame) -> Frame:
+        """The frame without posts that were deleted or edited since."""
+        gone = await self.view.gone([post.id for post in frame.posts])
+        gone |= await self.runtime.folder.superseded(frame.posts, self.runtime.author_key)
+        kept = [post for post in frame.posts if post.id not in gone]
+        elsewhere = frame.elsewhere + len(frame.posts) - len(kept)
+        return msgspec.structs.replace(frame, posts=kept, elsewhere=elsewhere)
+
+
+class Waiting:
+    """`run` until cancelled, as one task of the worker's event loop."""
+
+    def __init__(self, runtime: Runtime, outbox: Outbox) -> None:
+        self._runtime, self._handler, self._turns = runtime, TakeUp(runtime, outbox), Turns()
+        self._held: dict[TopicPartition, ConsumerRecord] = {}  # the first of each partition that is not done
+
+    @property
+    def since(self) -> float:
+        """When the oldest post in hand was put by, epoch seconds; 0 where none waits."""
+        return min((at for record in self._held.values() if (at := _put_by_at(record))), default=0.0)
+
+    async def run(self) -> None:
+        """Take up what waits; a broker that is away is tried again."""
+
+        def away(error: BaseException, pause_s: float) -> None:
+            log.warning("posts that wait cannot be fetched (%s); again in %.1f s", error, pause_s)
+
+        await keep_up(self._take, (KafkaError,), away, first_s=0.5, longest_s=10.0)
+
+    async def _take(self, good: Good) -> None:
+        settings = self._runtime.settings
+        consumer = AIOKafkaConsumer(
+            settings.topics.name("posts.waiting"),
+            **client_options(settings.broker),
+            group_id=f"{settings.topics.prefix}crisis-waiting",
+            client_id="crisis-waiting",
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+        )
+        try:
+            await consumer.start()
+            good()
+            while True:
+                await self._fetch(consumer)
+                if not self._held or not self._runtime.pace.room(time.time()):
+                    await asyncio.sleep(LOOK_S)
+                    continue
+                await self._take_up(consumer)
+        finally:
+            self._held.clear()
+            await consumer.stop()
+
+    async def _fetch(self, consumer: AIOKafkaConsumer) -> None:
+        """Have the next record of each of our partitions in hand, as far as they have come."""
+        ours = consumer.assignment()
+        self._held = {part: record for part, record in self._held.items() if part in ours}
+        while free := sorted(ours - self._held.keys()):
+            found = await consumer.getmany(*free, timeout_ms=0, max_records=1)
+            if not found:
+                break
+            for part, (record,) in found.items():
+                self._held[part] = record
+        else:
+            await consumer.getmany(NOWHERE, timeout_ms=0)  # who asks for nothing for five minutes leaves the group
+        metrics.waiting_seconds.set(max(0.0, time.time() - self.since) if self.since else 0.0)
+
+    async def _take_up(self, consumer: AIOKafkaConsumer) -> None:
+        partitions = self._runtime.settings.topics.partitions
+        turns = {part: min(TURNS, 1 + part.partition // partitions) for part in self._held}
+        turn = self._turns.next_of(turns.values())
+        part = min((p for p in self._held if turns[p] == turn), key=lambda p: (_put_by_at(self._held[p]), p.partition))
+        record = self._held.pop(part)
+        with self._runtime.work.on(self._handler.name, ()):
+            await careful.handle(self._handler, [SimpleNamespace(message=record, value=record.value)])
+        with contextlib.suppress(IllegalStateError):  # the partition has moved: its new owner reads the record again
+            try:
+                await consumer.commit({part: record.offset + 1})
+            except KafkaError as error:
+                log.warning("a record of %s may be read once more: %s", part, error)
+
+
+def _put_by_at(record: ConsumerRecord) -> float:
+    try:
+        frame = decode_frame(record.value or b"", Frame)
+    except Rejected:
+        return 0.0
+    return min((post.put_by.at for post in frame.posts if post.put_by), default=0.0)

@@ -1,0 +1,46 @@
+"""When the reader counts as behind, and when there is room for what waits."""
+
+import pytest
+
+from models.records import Frame, Origin, Post
+from streams.worker.skim import LEAST_FRAMES, QUIET_S, Pace
+
+NOW = 1_795_000_000.0
+
+
+def frame(*ages_s: float) -> Frame:
+    return Frame(Origin(0, 1), [Post(f"p{n}", "text", NOW, NOW - age) for n, age in enumerate(ages_s)])
+
+
+@pytest.fixture
+def behind() -> Pace:
+    pace = Pace(5.0)
+    pace.frames = 10 * LEAST_FRAMES
+    return pace
+
+
+def test_the_lag_is_the_age_of_the_oldest_post(behind):
+    assert behind.begin([frame(3.0), frame(40.0, 1.0)], NOW) == 40.0
+
+
+def test_an_old_post_with_hardly_another_behind_it_is_no_lag(behind):
+    behind.frames = LEAST_FRAMES - 1
+    assert behind.begin([frame(3600.0)], NOW) == 0.0
+
+
+def test_a_frame_without_posts_and_a_clock_before_the_brokers_are_no_lag(behind):
+    assert behind.begin([frame()], NOW) == behind.begin([frame(-60.0)], NOW) == 0.0
+
+
+def test_there_is_room_at_half_the_limit_and_not_beyond(behind):
+    behind.begin([frame(2.4)], NOW)
+    assert behind.room(NOW)
+    behind.begin([frame(2.6)], NOW)
+    assert not behind.room(NOW)
+
+
+def test_there_is_room_once_no_more_posts_come(behind):
+    behind.begin([frame(60.0)], NOW)
+    assert not behind.room(NOW + 10 * QUIET_S)
+    behind.frames = 0
+    assert behind.room(NOW + 2 * QUIET_S)
