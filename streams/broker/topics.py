@@ -131,16 +131,20 @@ def mend_topics(settings: Settings) -> list[str]:
     return sorted(answers)
 
 
-def widen_topics(settings: Settings) -> list[str]:
+def widen_topics(settings: Settings, starting_over: bool = False) -> list[str]:
     """Give the topics between the stages as many partitions as posts.raw has; returns the names of those with fewer.
 
     A frame keeps its partition from stage to stage: without it no frame of it goes on. A broker that makes topics on
-    demand makes such ones, when one was deleted under a worker. The others keep theirs: keys would move in them.
+    demand makes such ones, when one was deleted under a worker. The others keep theirs, keys would move in them, unless
+    one starts over: a broker that came back empty makes posts.raw anew, with one partition, for the first source.
     Raises ServiceError if the broker refuses.
     """
     client = admin(settings)
     try:
-        wanted = {settings.topics.name(topic): _partitions(topic, settings) for topic in WITH_RAW}
+        wanted = {
+            settings.topics.name(topic): _partitions(topic, settings)
+            for topic in (TOPICS if starting_over else WITH_RAW)
+        }
         there = sorted(set(wanted) & set(client.list_topics()))
         have = {told["name"]: len(told["partitions"]) for told in (client.describe_topics(there) if there else [])}
         few = {name: wanted[name] for name, partitions in have.items() if partitions < wanted[name]}

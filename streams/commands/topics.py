@@ -49,13 +49,13 @@ def topics(settings: Settings, packs: Path | None, reset_view: bool) -> None:
 
     Safe to run again: no topic loses a record. One that somebody else made gets the cleanup policy and the kind of
     timestamps it needs, and those between the stages as many partitions as posts.raw; other partitions stay as they are
-    (`crisis doctor` tells where they are not enough).
+    (`crisis doctor` tells where they are not enough), but for --reset-view: who starts over gets all.
     """
     mended = mend_topics(settings)
-    widened = widen_topics(settings)
+    widened = widen_topics(settings, starting_over=reset_view)
     made, loaded = prepare(settings, packs)
     for name in widened:
-        click.echo(f"gave {name} {settings.topics.partitions} partitions")
+        click.echo(f"gave {name} the partitions it lacked")
     for name in made:
         click.echo(f"made {name}")
     for name in mended:

@@ -6,6 +6,7 @@ Usual: nothing lost, no alert twice in effect, through again within 30 s of the 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -23,7 +24,9 @@ from streams.ingest.writer import open_writer
 from tests.chaos.machines import frozen, killed
 from tests.chaos.scene import Scene
 from tests.chaos.subject import PILL
+from tests.waiting import wait_until
 
+MORE_THAN_A_PIPE = 100  # alerts of a kilobyte and more; a pipe holds 64
 CRISIS = [sys.executable, "-m", "streams.cli"]
 
 
@@ -40,18 +43,18 @@ class Fault:
 def each_kind(number: int) -> Callable[[Scene], None]:
     def happen(scene: Scene) -> None:
         for worker in list(scene.workers):
+            before = worker.starts
             worker.signal(number)
-            time.sleep(4.0)
+            wait_until(lambda: worker.starts > before, worker.last_words)  # noqa: B023
 
     return happen
 
 
 def added_and_removed(scene: Scene) -> None:
-    third, fourth = scene.start_worker(), scene.start_worker()
-    time.sleep(20.0)
-    scene.stop_worker(third)
-    time.sleep(8.0)
-    scene.stop_worker(fourth)
+    for worker in [scene.start_worker(), scene.start_worker()]:
+        wait_until(lambda: "ready: encoder" in worker.last_words(1000), worker.last_words)  # noqa: B023
+        scene.some_more()
+        scene.stop_worker(worker)
 
 
 def broker_away(seconds: float) -> Callable[[Scene], None]:
@@ -105,8 +108,7 @@ def too_few_partitions(scene: Scene) -> None:
     name = scene.settings.topics.name("posts.clean")
     with administrator(scene) as admin:
         admin.delete_topics([name])
-        while name in admin.list_topics():
-            time.sleep(0.1)
+        wait_until(lambda: name not in admin.list_topics())
         admin.create_topics({name: {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
         scene.traffic.flow(True)
         time.sleep(15.0)
@@ -135,7 +137,7 @@ def broker_disk_full(scene: Scene) -> None:
     size = max(p.stat().st_size for p in (scene.kafka.folder / "logs").rglob("*.log"))
     java = subprocess.run(["pgrep", "-g", str(scene.kafka.child.pid), "java"], capture_output=True, text=True)
     subprocess.run(["prlimit", f"--pid={java.stdout.split()[0]}", f"--fsize={size}:{size}"], check=True)
-    time.sleep(20.0)
+    scene.until_said(live=False)
     killed(scene.kafka)
     scene.kafka.start()
 
@@ -180,7 +182,7 @@ def redis_disk_full(scene: Scene) -> None:
         time.sleep(25.0)
         client.config_set("save", "")
         client.config_set("stop-writes-on-bgsave-error", "no")
-        time.sleep(1.0)
+        scene.some_more()
         client.config_set("stop-writes-on-bgsave-error", "yes")
         (blocked / "full").unlink()
         blocked.rmdir()
@@ -196,17 +198,16 @@ def encoder(misbehave: str, seconds: float) -> Callable[[Scene], None]:
 
 
 def poison(scene: Scene) -> None:
+    refused = scene.witness.rejected
     with open_writer(scene.settings) as writer:
         writer.write(f'{{"id": "pill-{time.time()}", "text": "{PILL}"}}'.encode())
-    refused, deadline = scene.witness.rejected, time.monotonic() + 60
-    while scene.witness.rejected == refused and time.monotonic() < deadline:
-        time.sleep(0.2)
+    wait_until(lambda: scene.witness.rejected > refused)
 
 
 def clock_jumps(scene: Scene) -> None:
     for offset in (3600, -3600, 86_400):
         with scene.told_to("clock", str(offset)):
-            time.sleep(6.0)
+            scene.some_more()
 
 
 def pauses(times: int, pause_s: float = 2.0) -> Callable[[Scene], None]:
@@ -232,7 +233,13 @@ def slow_consumer(scene: Scene) -> None:
     """Somebody follows the alerts and does not read what he is given; then he does, and has them all."""
     args = [*CRISIS, "alerts", "--follow", "--format", "json"]
     with subprocess.Popen(args, env={**os.environ, **scene.env}, stdout=subprocess.PIPE) as reader:
-        time.sleep(25.0)
+        assert reader.stdout is not None
+        first = json.loads(reader.stdout.readline())["post"]["id"]  # from here on he is told of all
+        begun = set(scene.witness.alerts) | {first}
+        wait_until(lambda: len(scene.witness.alerts) >= len(begun) + MORE_THAN_A_PIPE, lambda: scene.witness.rejected)
+        left = set(scene.witness.alerts) - begun
+        while left:
+            left.discard(json.loads(reader.stdout.readline())["post"]["id"])
         reader.terminate()
 
 

@@ -59,6 +59,7 @@ class Supervised:
         self._args, self._env = args, {**os.environ, **env}
         self._asked = self._over = False
         self._thread = threading.Thread(target=self._keep, name=name, daemon=True)
+        self.starts = 0
         self._started = threading.Event()
         self._thread.start()
         self._started.wait()
@@ -71,6 +72,7 @@ class Supervised:
                 self._process = subprocess.Popen(
                     command, env=self._env, stdin=subprocess.PIPE, stdout=out, stderr=out, start_new_session=True
                 )
+            self.starts += 1
             self._started.set()
             status = self._process.wait()
             self._process.stdin.close()

@@ -149,6 +149,15 @@ class Scene:
             lambda: self._samples[-1:],
         )
 
+    def some_more(self, posts: int = 100) -> None:
+        """Return once so many more posts went through."""
+        known = len(self.witness.matched)
+        wait_until(lambda: len(self.witness.matched) >= known + posts, self._told)
+
+    def _told(self) -> str:
+        said = (f"--- {w.name} {w.ended}\n{w.last_words()}" for w in self.workers)
+        return "\n".join((f"counted: {self._counted()}", *said))
+
     def through(self) -> None:
         """Return once all that was written so far is through."""
         self._through(set(self.traffic.lines))
@@ -160,9 +169,7 @@ class Scene:
             return ids - self.witness.matched.keys() - self.witness.refused
 
         def told() -> str:
-            said = (f"--- {w.name} {w.ended}\n{w.last_words()}" for w in self.workers)
-            words = "\n".join((f"counted: {self._counted()}", *said))
-            return f"{len(missing())} of {len(ids)} posts are not through\n{words}"
+            return f"{len(missing())} of {len(ids)} posts are not through\n{self._told()}"
 
         wait_until(lambda: not missing(), told)
         return max((self.witness.matched[i] for i in ids if i in self.witness.matched), default=time.monotonic())
