@@ -136,10 +136,9 @@ class Bars:
 
         learn: let these posts move the bars; False where they are only looked at, in a trial.
         """
-        place = {query.id: i for i, query in enumerate(matcher.queries)}
-        budgets = {q.id: q.alerts_per_hour for q in matcher.queries if q.alerts_per_hour is not None}
+        place, budgets = matcher.place, matcher.budgets
         target = self._config.target_precision
-        common = set() if target is None else {q.id for q in matcher.queries if q.follows_target}
+        common = frozenset() if target is None else matcher.followers
         if not (budgets or common):
             return list(found)
         seen_at = {post.id: post.seen_at for post in posts}
@@ -162,7 +161,7 @@ class Bars:
         seen_at: Mapping[str, float],
         matcher: Matcher,
         budgets: Mapping[str, float],
-        common: set[str],
+        common: frozenset[str],
         partition: int,
     ) -> None:
         first: set[str] = set()

@@ -90,14 +90,17 @@ class Calibration(Struct, frozen=True):
         return known if known and known.query_version == query.version else None
 
 
-def fallback_thresholds(background_scores: np.ndarray, calibration: Calibration | None) -> tuple[float, float]:
-    """(alert, suggestion) for a query nobody calibrated: so many standard deviations above its background scores."""
+def fallback_thresholds(usual: tuple[float, float] | None, calibration: Calibration | None) -> tuple[float, float]:
+    """(alert, suggestion) for a query nobody calibrated: so many standard deviations above its background scores.
+
+    usual: their mean and spread; None where there are none.
+    """
     alert, suggestion = UNMEASURED_ALERT, UNMEASURED_SUGGESTION
     if calibration:
         alert, suggestion = calibration.fallback.alert, calibration.fallback.suggestion
-    if len(background_scores) < 2:
+    if usual is None:
         return 0.5, 0.4  # half-way between what a query wants (1) and what it must not answer to (0)
-    mean, spread = float(np.mean(background_scores)), float(np.std(background_scores))
+    mean, spread = usual
     return mean + alert * spread, mean + suggestion * spread
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,10 @@ from models.contrast import Contrast
 from models.encoders.protocol import Encoder
 from models.queries import Query
 
+__all__ = ["Directions", "Look", "by_value"]
+
 BLOCK = 512  # posts scored at a time: their scores by language stay in the processor's cache
+AT_ONCE = 2048  # queries whose scores on the background are measured at a time
 
 
 class Nearest(NamedTuple):
@@ -25,11 +29,23 @@ class Nearest(NamedTuple):
     told_lang: str = ""
 
 
+class Look(NamedTuple):
+    """What one query looks for. It hangs on the query's sentences alone, so it outlives changes of other queries."""
+
+    langs: list[str]  # of each sentence
+    texts: list[str]
+    sentences: np.ndarray  # (s, d)
+    rows: np.ndarray  # (languages, d + 1): its directions, the constant last
+    mean: float = 0.0  # of its scores on the background
+    spread: float = 0.0
+
+
 class Directions:
     """A direction for each language of each query: score = max over the query's languages of post · w + b.
 
     queries: in the order the scores are to have. background: texts that ask and offer nothing. others: the queries
     whose sentences of other categories each is held against. share: of the background in what it is told apart from.
+    known: looks that need not be made, by place, and `before`, where they come from: with all else the same.
     """
 
     def __init__(
@@ -40,32 +56,59 @@ class Directions:
         others: Sequence[Query],
         share: float,
         calibration: Calibration | None = None,
+        before: Directions | None = None,
+        known: Sequence[Look | None] | None = None,
     ) -> None:
         self.dim = encoder.dim
-        texts = [(i, lang, text) for i, query in enumerate(queries) for lang, text in query.texts()]
-        self._lang = [lang for _, lang, _ in texts]
-        self._text = [text for _, _, text in texts]
-        place, vectors = _encode_once(encoder, [*self._text, *background, *(t for q in others for _, t in q.texts())])
-        self._sentences = vectors[[place[text] for text in self._text]]  # (s, d)
-        self.background = vectors[[place[text] for text in background]]  # (b, d)
-        owner = np.array([i for i, _, _ in texts], dtype=np.int64)
-        self._rows = [np.flatnonzero(owner == i) for i in range(len(queries))]
-        held = Contrast(self.background, [(q, vectors[[place[t] for _, t in q.texts()]]) for q in others], share)
-        looks = []
-        for query, rows in zip(queries, self._rows, strict=True):
-            known = calibration.direction(query) if calibration else None
-            looks.append(held.directions(query, self._sentences[rows], [self._lang[row] for row in rows], known))
-        self.matrix = np.vstack([np.zeros((0, self.dim + 1), np.float32), *looks])  # (k, d + 1), the constant last
-        self._first = np.cumsum([0, *(len(look) for look in looks)])[:-1]  # (q,): each query's first direction
+        self.background: np.ndarray  # (b, d)
+        self._held: Contrast
+        looks: list[Look | None] = [None] * len(queries) if known is None else list(known)
+        fresh = [i for i, look in enumerate(looks) if look is None]
+        fixed = [] if before else [*background, *(text for query in others for _, text in query.texts())]
+        place, vectors = _encode_once(encoder, [*(t for i in fresh for _, t in queries[i].texts()), *fixed])
+        if before:
+            self.background, self._held = before.background, before._held
+        else:
+            self.background = vectors[[place[text] for text in background]]
+            held = [(query, vectors[[place[text] for _, text in query.texts()]]) for query in others]
+            self._held = Contrast(self.background, held, share)
+        for i in fresh:
+            langs, texts = [lang for lang, _ in queries[i].texts()], [text for _, text in queries[i].texts()]
+            sentences = vectors[[place[text] for text in texts]]
+            learnt = calibration.direction(queries[i]) if calibration else None
+            looks[i] = Look(langs, texts, sentences, self._held.directions(queries[i], sentences, langs, learnt))
+        self.looks: list[Look] = [look for look in looks if look is not None]  # (q,)
+        self._measure(fresh)
+
+    def _measure(self, fresh: Sequence[int]) -> None:
+        """Note the mean and the spread of new queries' scores on the background."""
+        for start in range(0, len(fresh), AT_ONCE):
+            some = fresh[start : start + AT_ONCE]
+            found = self.scores(self.background, np.array(some))
+            if not len(found):
+                continue
+            for i, mean, spread in zip(some, found.mean(axis=0), found.std(axis=0), strict=True):
+                self.looks[i] = self.looks[i]._replace(mean=float(mean), spread=float(spread))
+
+    @cached_property
+    def usual(self) -> np.ndarray:
+        """(q, 2) float32: the mean and the spread of each query's scores on the background; else zeros."""
+        return np.array([look[-2:] for look in self.looks], np.float32).reshape(-1, 2)
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """(k, d + 1): the directions of all queries in their order, the constant last."""
+        return self._stacked(range(len(self.looks)))[0]
+
+    def _stacked(self, which: Sequence[int] | range) -> tuple[np.ndarray, np.ndarray]:
+        """The directions of some queries, and each one's first row."""
+        rows = [self.looks[i].rows for i in which]
+        first = np.cumsum([0, *(len(own) for own in rows)])[:-1]
+        return np.vstack([np.zeros((0, self.dim + 1), np.float32), *rows]), first
 
     def scores(self, vectors: np.ndarray, which: np.ndarray | None = None) -> np.ndarray:
         """(n, d) → (n, q) float32, clipped to [-1, 1]. which: only the queries with these indices."""
-        matrix, first = self.matrix, self._first
-        if which is not None and len(which) < len(first):
-            ends = np.append(first, len(matrix))
-            looks = [matrix[ends[i] : ends[i + 1]] for i in which]
-            matrix = np.vstack([np.zeros((0, self.dim + 1), np.float32), *looks])
-            first = np.cumsum([0, *(len(look) for look in looks)])[:-1]
+        matrix, first = self._every if which is None else self._stacked(which.tolist())
         if not len(first):
             return np.zeros((len(vectors), 0), np.float32)
         out = np.empty((len(vectors), len(first)), np.float32)
@@ -74,26 +117,45 @@ class Directions:
             np.maximum.reduceat(every, first, axis=1, out=out[start : start + BLOCK])
         return np.clip(out, -1.0, 1.0, out=out)
 
-    def on_background(self) -> np.ndarray:
-        """(b, q) scores of the background texts; one row of zeros where there are none."""
-        found = self.scores(self.background)
-        return found if len(found) else np.zeros((1, len(self._first)), np.float32)
+    @cached_property
+    def _every(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.matrix, np.cumsum([0, *(len(look.rows) for look in self.looks)])[:-1]
+
+    def scores_of(self, vectors: np.ndarray, which: np.ndarray) -> np.ndarray:
+        """(m,) float32: the score of each row of (m, d) with the query beside it, an index (m,)."""
+        used, place = np.unique(which, return_inverse=True)
+        matrix, first = self._stacked(used.tolist())
+        ends = np.append(first, len(matrix))[1:]
+        out = np.empty(len(vectors), np.float32)
+        for at, rows in by_value(place):
+            own = matrix[first[at] : ends[at]]
+            out[rows] = (vectors[rows] @ own[:, :-1].T + own[:, -1]).max(axis=1)
+        return np.clip(out, -1.0, 1.0, out=out)
 
     def nearest(self, index: int, vector: np.ndarray, lang: str, reader_language: str) -> Nearest:
         """The query's sentence nearest to a post (d,), in the post's language where the query has one."""
-        rows = self._rows[index]
-        cosines = self._sentences[rows] @ vector
+        look = self.looks[index]
+        cosines = look.sentences @ vector
 
         def nearest_in(wanted: str) -> int | None:
-            own = [at for at, row in enumerate(rows) if _base(self._lang[row]) == _base(wanted)]
+            own = [at for at, lang in enumerate(look.langs) if _base(lang) == _base(wanted)]
             return max(own, key=lambda at: float(cosines[at])) if own else None
 
         own, read = nearest_in(lang), nearest_in(reader_language)
         at = int(cosines.argmax()) if own is None else own
-        found = Nearest(self._text[rows[at]], self._lang[rows[at]], float(cosines[at]))
-        if read is None or _base(found.lang) == _base(self._lang[rows[read]]):
+        found = Nearest(look.texts[at], look.langs[at], float(cosines[at]))
+        if read is None or _base(found.lang) == _base(look.langs[read]):
             return found
-        return found._replace(told=self._text[rows[read]], told_lang=self._lang[rows[read]])
+        return found._replace(told=look.texts[read], told_lang=look.langs[read])
+
+
+def by_value(values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Each distinct value with the places where it stands."""
+    order = np.argsort(values, kind="stable")
+    cuts = np.flatnonzero(np.diff(values[order])) + 1
+    for rows in np.split(order, cuts):
+        if len(rows):
+            yield int(values[rows[0]]), rows
 
 
 def _base(lang: str) -> str:

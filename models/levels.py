@@ -50,31 +50,43 @@ class Thresholds(Struct, frozen=True):
 class Levels:
     """The thresholds of every query, and the way between scores and probabilities.
 
-    queries: (q,), in the order of the scores. on_background: (b, q), their scores on texts that ask and offer nothing.
+    queries: (q,), in the order of the scores. usual: (q, 2), mean and spread of their scores on texts that ask and
+    offer nothing; None where there are none. before: levels of the same config and calibration, and for each query its
+    place there, -1 for a new one: what has not changed is taken over.
     """
 
     def __init__(
         self,
         config: MatchConfig,
         queries: Sequence[Query],
-        on_background: np.ndarray,
+        usual: np.ndarray | None,
         calibration: Calibration | None = None,
+        before: tuple[Levels, np.ndarray] | None = None,
     ) -> None:
         self._config, self._queries, self._calibration = config, queries, calibration
         self._headed = bool(calibration and calibration.head)
-        measured = [self._measured(q, on_background[:, i]) for i, q in enumerate(queries)]
-        self._half = np.array([t.alert for t in measured], np.float32)  # (q,): where a prior says one half
-        self._suggested = np.array([t.suggestion for t in measured], np.float32)
+        old, places = before if before else (None, np.full(len(queries), -1))
+        kept = places.tolist()
+        self._measured: list[Thresholds] = [
+            self._measure(q, None if usual is None else (float(usual[i, 0]), float(usual[i, 1])))
+            if old is None or at < 0
+            else old._measured[at]
+            for i, (q, at) in enumerate(zip(queries, kept, strict=True))
+        ]
+        self._half = np.array([t.alert for t in self._measured], np.float32)  # (q,): where a prior says one half
+        self._suggested = np.array([t.suggestion for t in self._measured], np.float32)
         self._unit = np.maximum(self._half - self._suggested, 1e-3) / PRIOR_LOGIT  # score that one unit of log-odds is
-        self.thresholds = [self._chosen(i, q, measured[i]) for i, q in enumerate(queries)]
+        self._curved = np.array([bool(calibration and calibration.curve(q)) for q in queries], bool)
+        self.thresholds: list[Thresholds] = [
+            self._chosen(i, q) if old is None or at < 0 else old.thresholds[at]
+            for i, (q, at) in enumerate(zip(queries, kept, strict=True))
+        ]
         self.alert = np.array([t.alert for t in self.thresholds], np.float32)  # (q,)
-        moves = [self._moves(query) for query in queries]  # a live bar may lie anywhere above the suggestions
-        self.lowest = np.array(  # (q,): from where on a score is a match
-            [t.suggestion if config.suggestions or m else t.alert for t, m in zip(self.thresholds, moves, strict=True)],
-            np.float32,
-        )
+        suggested = np.array([t.suggestion for t in self.thresholds], np.float32)
+        moves = np.array([self._moves(query) for query in queries], bool)  # a live bar may lie anywhere above these
+        self.lowest = np.where(config.suggestions | moves, suggested, self.alert)  # (q,): from where on it is a match
 
-    def _measured(self, query: Query, on_background: np.ndarray) -> Thresholds:
+    def _measure(self, query: Query, usual: tuple[float, float] | None) -> Thresholds:
         if self._headed:
             alert, suggestion = self._config.alert_probability, self._config.suggestion_probability
             if is_notice(query.id):
@@ -82,14 +94,15 @@ class Levels:
             suggestion = min(suggestion, alert)
         else:
             known = self._calibration.thresholds(query) if self._calibration else None
-            alert, suggestion = known or fallback_thresholds(on_background, self._calibration)
+            alert, suggestion = known or fallback_thresholds(usual, self._calibration)
             if is_notice(query.id) and not known:  # without labels a suggested notice is noise beside calls for help
                 suggestion = alert
         if query.threshold is not None:  # a person's choice wins; keep the calibrated distance between the levels
             alert, suggestion = query.threshold, query.threshold - max(alert - suggestion, 0.0)
         return Thresholds(alert=alert, suggestion=suggestion)
 
-    def _chosen(self, index: int, query: Query, measured: Thresholds) -> Thresholds:
+    def _chosen(self, index: int, query: Query) -> Thresholds:
+        measured = self._measured[index]
         if query.probability is None:
             return measured
         alert = self.score_at(index, query.probability)
@@ -123,22 +136,23 @@ class Levels:
 
     def likely(self, scores: np.ndarray, which: np.ndarray) -> np.ndarray:
         """Without a head: the probability at each score (m,) of the query beside it, an index (m,)."""
-        if not len(which):
-            return np.zeros(0, np.float32)
-        summed = [sum(self.terms(int(i), scores[at : at + 1]).values()) for at, i in enumerate(which)]
-        return logistic(np.concatenate(summed))
+        summed = np.asarray((scores - self._half[which]) / self._unit[which], np.float32)
+        for at in np.flatnonzero(self._curved[which]):
+            summed[at] = self.terms(int(which[at]), scores[at : at + 1])["measured"][0]
+        return logistic(summed)
 
-    def odds(self, scores: np.ndarray) -> np.ndarray:
-        """(n, q) scores → log-odds of an alert as shipped: 0 at one half."""
+    def odds(self, scores: np.ndarray, which: np.ndarray) -> np.ndarray:
+        """(n, m) scores of the queries with these indices (m,) → log-odds of an alert as shipped: 0 at one half."""
         if self._headed:
             return logit(scores)
-        odds: np.ndarray = (scores - self._half) / self._unit
+        odds: np.ndarray = (scores - self._half[which]) / self._unit[which]
         return odds
 
-    def moved(self, scores: np.ndarray, added: np.ndarray) -> np.ndarray:
-        """Scores (n, q) moved by log-odds (n, q); where 0 is added they stay as they are to the bit."""
+    def moved(self, scores: np.ndarray, added: np.ndarray, which: np.ndarray) -> np.ndarray:
+        """Scores (n, m) of the queries with these indices (m,), moved by log-odds (n, m); where 0 is added they stay as
+        they are to the bit."""
         if self._headed:
             moved = logistic(logit(scores) + added)
         else:
-            moved = np.clip(scores + added * self._unit, -1.0, 1.0)
+            moved = np.clip(scores + added * self._unit[which], -1.0, 1.0)
         return np.where(added == 0, scores, moved).astype(np.float32)

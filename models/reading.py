@@ -116,24 +116,36 @@ class Head(Struct, frozen=True, dict=True):
         """
         found = self.log_probabilities(vectors)
         out = np.empty(scores.shape, np.float32)
-        for i, terms in enumerate(self.terms(queries, found, scores, usual)):
+        taught = [i for i, query in enumerate(queries) if query.id in self.place]
+        told = self.terms([queries[i] for i in taught], found, scores[:, taught], usual[taught])
+        for i, terms in zip(taught, told, strict=True):
             out[:, i] = sum(terms.values())
+        for kind in {query.kind for query in queries}:
+            some = np.array([i for i, q in enumerate(queries) if q.kind == kind and q.id not in self.place], np.int64)
+            looked = (scores[:, some] - usual[some, 0]) / np.maximum(usual[some, 1], LEAST_SPREAD)
+            weights = self.weights_unknown(kind)
+            out[:, some] = weights.query * looked + (weights.bias + weights.gate * self.gate_of(found, kind))[:, None]
         return logistic(out)
+
+    def weights_unknown(self, kind: Kind) -> Terms:
+        """What adds up for a query the head never saw."""
+        return (self.unknown_notice or self.unknown) if is_notice(f"{kind}.") else self.unknown
+
+    def gate_of(self, found: np.ndarray, kind: Kind) -> np.ndarray:
+        """(n,): log-odds that the post may be read by a query of this kind which the head never saw."""
+        return self.gate(found, *_gated(kind))
 
     def terms(
         self, queries: Sequence[Query], found: np.ndarray, scores: np.ndarray, usual: np.ndarray
     ) -> Iterator[dict[str, np.ndarray]]:
         """For each query what adds up to its log-odds, by name: each (n,). found: what `log_probabilities` gave."""
-        gates = {kind: self.gate(found, *_gated(kind)) for kind in {query.kind for query in queries}}
+        gates = {kind: self.gate_of(found, kind) for kind in {query.kind for query in queries}}
         for i, query in enumerate(queries):
-            taught, unknown = self.taught, self.unknown
-            if is_notice(query.id):
-                taught, unknown = self.taught_notice or taught, self.unknown_notice or unknown
             if query.id in self.place:
-                weights = taught
+                weights = (self.taught_notice or self.taught) if is_notice(query.id) else self.taught
                 looked, read = scores[:, i], {"head": weights.head * self.log_odds(found, query.id)}
             else:
-                weights = unknown
+                weights = self.weights_unknown(query.kind)
                 looked = (scores[:, i] - usual[i, 0]) / max(float(usual[i, 1]), LEAST_SPREAD)
                 read = {"gate": weights.gate * gates[query.kind]}
             yield {"bias": np.full(len(found), weights.bias, np.float32), "query": weights.query * looked, **read}

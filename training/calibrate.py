@@ -37,6 +37,7 @@ from training.calibrate_figures import by_language, on_demo, on_test_set, precis
 from training.data import data_dir
 from training.jobs import cache_dir, run, write_atomically, write_result
 from training.labels import Messages, disaster_messages, ordinary, test_sets
+from training.taught import read_taught, with_taught
 from training.thresholds import (
     group_weights,
     lowest_reaching,
@@ -52,6 +53,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     encoder: str = ""  # bundle directory; empty = the bundled static one, flood (the reader has a head: training.head)
     out: str = ""  # the calibration; default calibration.json in the bundle, or, with install=false, in CRISIS_CACHE
     install: bool = True  # put the calibration into the bundle
+    labels: str = ""  # what people taught, as `crisis label export` printed it: half of the posts teach, half judge
     result: str = (
         ""  # what was measured; default training/results/calibrate.json for the bundled encoder, else only printed
     )
@@ -263,6 +265,10 @@ def main(config: Config) -> Calibration:
     encoder = load_encoder(path)
     queries, background = list(bundled_queries()), background_texts()
     train, held = disaster_messages(root, True), disaster_messages(root, False)
+    if config.labels:
+        said = read_taught(Path(config.labels))
+        names = {query.id for query in queries}
+        train, held = with_taught(train, said, names, True), with_taught(held, said, names, False)
     usual = ordinary(root, config.per_language, config.per_chatter, config.seed)
     sets = test_sets(root)
     digest = hashlib.sha256("\x1e".join([*train.texts, *held.texts, *usual.texts]).encode()).hexdigest()

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from training.data import in_train_half, read_aligned, read_lines, read_messages, read_rows
 
-__all__ = ["Labelled", "Messages", "Ordinary", "disaster_messages", "everyday", "ordinary", "test_sets"]
+__all__ = ["Labelled", "Messages", "Ordinary", "disaster_messages", "everyday", "fold", "ordinary", "test_sets"]
 
 # label of disaster-messages-multilingual → category of the need; the other labels name no single need
 DISASTER_LABELS = {
@@ -77,7 +77,7 @@ def disaster_messages(root: Path, train_half: bool) -> Messages:
     return Messages(
         texts=texts,
         langs=np.array(langs),
-        fold=np.array([_fold(m["id"]) for m in used], np.int8),
+        fold=np.array([fold(m["id"]) for m in used], np.int8),
         asks=requests | np.array([m["genre"] == "direct" for m in used]),
         requests=requests,
         labels={
@@ -87,7 +87,7 @@ def disaster_messages(root: Path, train_half: bool) -> Messages:
     )
 
 
-def _fold(key: str) -> int:
+def fold(key: str) -> int:
     """0 or 1, apart from `in_train_half`, which uses the first byte of the same hash."""
     return hashlib.sha256(key.encode()).digest()[1] & 1
 
@@ -130,7 +130,7 @@ def ordinary(root: Path, per_language: int, per_chatter: int, seed: int) -> Ordi
         chosen = [kept[i] for i in np.sort(rng.permutation(len(kept))[:most])]
         texts.extend(chosen)
         groups.extend([group] * len(chosen))
-        shapes.extend(shaping and _fold(text) == 0 for text in chosen)
+        shapes.extend(shaping and fold(text) == 0 for text in chosen)
 
     english: list[str] = []
     for path in sorted((root / "tatoeba-train").glob("*.tsv.gz")):
@@ -163,7 +163,7 @@ def everyday(root: Path, per_language: int, seed: int) -> list[str]:
     rng = np.random.default_rng(seed)
     texts: list[str] = []
     for path in sorted((root / "tatoeba-train").glob("*.tsv.gz")):
-        found = [p["xx"] for p in read_rows(path) if p["xx"].strip() and _fold(p["xx"]) == 0]
+        found = [p["xx"] for p in read_rows(path) if p["xx"].strip() and fold(p["xx"]) == 0]
         texts.extend(found[i] for i in np.sort(rng.permutation(len(found))[:per_language]))
     return texts
 

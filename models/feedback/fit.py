@@ -192,9 +192,13 @@ def fit_feedback(
     terms = [terms_of(label.text) for label in labels]
     placed = (vectors.astype(np.float64) - space.middle) / space.width
     corrections = {}
+    named = {name for label in labels for name in (label.query_id, label.instead)}
+    nothing = [i for i, label in enumerate(labels) if label.verdict == "none"]
+    reached = shipped[nothing] >= config.reach  # (labels of nothing, q)
     for column, query_id in enumerate(query_ids):
-        read = shipped[:, column] >= config.reach
-        near = {i for i, label in enumerate(labels) if label.verdict == "none" and read[i]}
+        if query_id not in named and not reached[:, column].any():
+            continue  # of very many queries most were never spoken of
+        near = {i for i, read in zip(nothing, reached[:, column], strict=True) if read}
         found = answers(labels, query_id, near)
         chosen = sorted(found, key=lambda i: (labels[i].at, labels[i].post_id))[-config.most :]
         if chosen:

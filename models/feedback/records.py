@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from models.errors import LabelError
+from models.moments import epoch_s
 from models.privacy import mask
 from models.records import KINDS, Alert, Level
 from models.text import READ_CHARS
 
-__all__ = ["Label", "VERDICTS", "Verdict", "check_label", "label_alert"]
+__all__ = ["Label", "VERDICTS", "Verdict", "check_label", "label_alert", "read_label"]
 
 Verdict = Literal["right", "wrong", "other", "none"]  # other: of another category; none: no need and no offer at all
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -39,6 +41,16 @@ class Label(Struct, frozen=True, omit_defaults=True):
     def key(self) -> str:
         """Names the reading: post id, space, query id (which holds none)."""
         return f"{self.post_id} {self.query_id}"
+
+
+def read_label(line: bytes) -> Label:
+    """A line of `crisis label export`, in which times are RFC 3339, or of what wrote epoch seconds.
+
+    Raises MsgspecError, LabelError or Rejected for what is no label.
+    """
+    fields = msgspec.json.decode(line, type=dict[str, Any])
+    at = epoch_s(msgspec.convert(fields.get("at"), str | float))
+    return check_label(msgspec.convert(fields | {"at": at}, Label))
 
 
 def check_label(label: Label) -> Label:

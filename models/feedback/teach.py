@@ -11,6 +11,8 @@ from models.encoders.query_vectors import Known
 from models.encoders.ready import Ready
 from models.feedback.fit import FeedbackConfig, fit_feedback
 from models.feedback.records import Label
+from models.matching import Matcher
+from models.pairs import reached_by_screened
 
 __all__ = ["teach"]
 
@@ -32,6 +34,16 @@ def teach(
     if not labels:
         return dataclasses.replace(version, matcher=plain), known
     vectors = np.stack([known[label.text] for label in labels])
-    ids = [query.id for query in plain.queries]
-    feedback = fit_feedback(config or FeedbackConfig(), labels, vectors, plain.odds(vectors), ids, plain.space)
+    which = _spoken_of(plain, labels, vectors)
+    ids = [plain.queries[i].id for i in which]
+    feedback = fit_feedback(config or FeedbackConfig(), labels, vectors, plain.odds(vectors, which), ids, plain.space)
     return dataclasses.replace(version, matcher=plain.corrected_by(feedback)), known
+
+
+def _spoken_of(matcher: Matcher, labels: Sequence[Label], vectors: np.ndarray) -> np.ndarray:
+    """The queries that labels may move, indices: those scored for every post, those named, and of all others those
+    that would show a post which is said to be no need and no offer. vectors: (n, d), of the labels' texts."""
+    names = {name for label in labels for name in (label.query_id, label.instead)}
+    named = [matcher.place[name] for name in names if name in matcher.place]
+    nothing = vectors[[label.verdict == "none" for label in labels]]
+    return np.union1d(np.union1d(matcher.scored, named), reached_by_screened(matcher, nothing, None).which).astype(int)

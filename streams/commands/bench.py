@@ -56,12 +56,12 @@ class Run(Struct, frozen=True):
 
 
 def grown(before: Run, now: Run) -> list[str]:
-    """What costs more than its tolerance allows, in words. Ratios and cores compare as they are, µs by yardstick."""
+    """What costs more than its tolerance allows, in words. Ratios compare as they are, times at the machine's pace."""
     pace = now.metrics["yardstick.work"].median / before.metrics["yardstick.work"].median
     told = []
     for name in sorted(now.metrics.keys() & before.metrics.keys()):
         old, new = before.metrics[name], now.metrics[name]
-        expected = old.median * (pace if new.unit.startswith("µs") else 1.0)
+        expected = old.median * (pace if new.unit.startswith(("µs", "ms")) else 1.0)
         if name != "yardstick.work" and new.min > expected * new.tolerance:  # its best round is worse than allowed
             told.append(
                 f"{name}: {new.median:.4g} {new.unit}, expected {expected:.4g}, at most {new.tolerance:g} times that"

@@ -20,6 +20,7 @@ from models.clustering import ClusterConfig, Clusterer
 from models.encoders.ready import Ready, load, ready
 from models.queries import background_texts, load_queries
 from models.records import MatchedFrame, Origin, Post
+from streams.commands.bench_queries import SIZES, frames_of, measure_queries
 from streams.config import Settings
 from streams.pipeline import stages
 from streams.pipeline.clusters import ClusterStage
@@ -189,6 +190,11 @@ def clusters_save_1(lab: Lab) -> dict[str, float]:
     }
 
 
+def queries_1(lab: Lab) -> dict[str, float]:
+    """Frames of 100 posts against 1,000, 10,000 and 100,000 queries beside the bundled ones: CPU time of matching."""
+    return measure_queries(lab.ready, frames_of(lab.records, lab.ready.encoder, START + 1e6))
+
+
 def threads_1(lab: Lab) -> dict[str, float]:
     """Cores that encoding and clustering 60 posts a second take: pools of one thread, and the libraries' own."""
     bare = {k: v for k, v in os.environ.items() if k not in (*VARIABLES, "TOKENIZERS_PARALLELISM")}
@@ -232,5 +238,7 @@ SCENARIOS: dict[str, tuple[Callable[[Lab], dict[str, float]], dict[str, tuple[st
                           | dict.fromkeys(("growth", "to_product"), ("ratio", 1.3))),
     "clusters.save.1": (clusters_save_1, dict.fromkeys(("whole", "changed"), ("ms", 3.0))
                         | {"changed_to_whole": ("ratio", 1.5)}),
+    "queries.1": (queries_1, {f"{part}_{count}": ("ms/frame", 1.6) for count in SIZES for part in ("mean", "p99")}
+                  | {"to_brute": ("ratio", 1.5), "missed": ("posts", 1.5), "change": ("ms", 2.0)}),
     "threads.1": (threads_1, dict.fromkeys(("one", "own"), ("cores", 3.0)) | {"one_to_own": ("ratio", 1.5)}),
 }  # fmt: skip

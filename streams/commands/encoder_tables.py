@@ -73,7 +73,8 @@ def languages_table(manifest: Manifest) -> Table:
 
 
 def diff_tables(found: Diff, most: int) -> list[Table]:
-    """What B would alert that A does not, and the other way round: by language, then the biggest changes."""
+    """What B would alert that A does not, and the other way round, a post counting once: by language, then the biggest
+    changes."""
     table = Table(
         "language",
         "posts",
@@ -82,15 +83,22 @@ def diff_tables(found: Diff, most: int) -> list[Table]:
         "kept",
         "gained",
         "lost",
+        "moved",
         title=f"A = {found.a}   B = {found.b}",
         title_justify="left",
     )
     order = sorted(found.by_language.items(), key=lambda item: -item[1].posts)
     for lang, t in [*order, ("all", found.total)]:
         if lang == "all" or t.alerts_a or t.alerts_b:
-            table.add_row(lang, *(f"{n:,}" for n in (t.posts, t.alerts_a, t.alerts_b, t.kept, t.gained, t.lost)))
-    both = (("Gained: only B alerts", found.gained), ("Lost: only A alerts", found.lost))
-    return [table, *(_changes(title, changes, most) for title, changes in both if changes)]
+            table.add_row(
+                lang, *(f"{n:,}" for n in (t.posts, t.alerts_a, t.alerts_b, t.kept, t.gained, t.lost, t.moved))
+            )
+    each = (
+        ("Gained: only B alerts", found.gained),
+        ("Lost: only A alerts", found.lost),
+        ("Moved: both alert, B under another query", found.moved),
+    )
+    return [table, *(_changes(title, changes, most) for title, changes in each if changes)]
 
 
 def _changes(title: str, changes: list[Change], most: int) -> Table:
@@ -109,7 +117,7 @@ def _changes(title: str, changes: list[Change], most: int) -> Table:
         table.add_row(
             c.lang,
             escape(text),
-            c.query_id,
+            f"{c.instead_of} → {c.query_id}" if c.instead_of else c.query_id,
             f"{c.score_a:.2f}, {c.threshold_a:.2f}",
             f"{c.score_b:.2f}, {c.threshold_b:.2f}",
         )

@@ -15,8 +15,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from models.errors import LabelError, Rejected
-from models.feedback.records import VERDICTS, Label, Verdict, check_label, label_alert
-from models.moments import epoch_s, rfc3339, told
+from models.feedback.records import VERDICTS, Label, Verdict, check_label, label_alert, read_label
+from models.moments import rfc3339, told
 from models.records import Alert
 from streams.broker.labels import publish_labels, read_labels
 from streams.config import Settings
@@ -152,7 +152,7 @@ def import_labels(settings: Settings, file: BinaryIO) -> None:
         if not line.strip():
             continue
         try:
-            said = check_label(_read_label(line))
+            said = read_label(line)
         except (msgspec.MsgspecError, LabelError, Rejected) as error:
             raise LabelError(f"line {number}: {error}") from error
         newest = max((x for x in (given.get(said.key), known.get(said.key)) if x), key=lambda x: x.at, default=None)
@@ -160,13 +160,6 @@ def import_labels(settings: Settings, file: BinaryIO) -> None:
             given[said.key] = said
     publish_labels(settings, list(given.values()))
     click.echo(f"{len(given)} taken over")
-
-
-def _read_label(line: bytes) -> Label:
-    """A line of `export`, in which times are RFC 3339, or of what wrote epoch seconds."""
-    fields = msgspec.json.decode(line, type=dict[str, Any])
-    at = epoch_s(msgspec.convert(fields.get("at"), str | float))
-    return msgspec.convert(fields | {"at": at}, Label)
 
 
 def _chosen(

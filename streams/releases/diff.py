@@ -1,4 +1,8 @@
-"""Two encoder versions over the same posts: which alerts would be gained and which lost. Blocking: both encode."""
+"""Two encoder versions over the same posts: which alerts would be gained and which lost. Blocking: both encode.
+
+A post has one alert, under its first reading, as workers give it: filters are asked, and of a need and an offer the
+likelier counts. Bars that follow the stream (models/bars.py) are not laid.
+"""
 
 from __future__ import annotations
 
@@ -15,27 +19,29 @@ __all__ = ["Change", "Diff", "diff_versions"]
 BLOCK = 512  # posts encoded at once
 
 
-class Change(Struct, frozen=True):
-    """One alert that only one of the two versions gives."""
+class Change(Struct, frozen=True, omit_defaults=True):
+    """One alert that only one of the two versions gives, or both under another query."""
 
     post_id: str
     lang: str
     text: str
-    query_id: str
+    query_id: str  # under which it alerts; where both do, B's
     score_a: float
     threshold_a: float
     score_b: float
     threshold_b: float
+    instead_of: str = ""  # where both alert: A's query
 
 
 class Tally(Struct):
-    """Of one language, or of all."""
+    """Of one language, or of all. Everything but `posts` counts posts that alert."""
 
     posts: int = 0
     alerts_a: int = 0
     alerts_b: int = 0
     gained: int = 0
     lost: int = 0
+    moved: int = 0  # alert in both, under another query
 
     @property
     def kept(self) -> int:
@@ -51,6 +57,7 @@ class Diff(Struct, frozen=True):
     by_language: dict[str, Tally]
     gained: list[Change]
     lost: list[Change]
+    moved: list[Change]
 
 
 def diff_versions(posts: Iterable[Post], a: Ready, b: Ready) -> Diff:
@@ -59,41 +66,48 @@ def diff_versions(posts: Iterable[Post], a: Ready, b: Ready) -> Diff:
     Both must have been made ready with the same queries. Gained and lost come biggest change first.
     """
     total, by_language = Tally(), {}
-    gained: list[Change] = []
-    lost: list[Change] = []
+    changes: dict[str, list[Change]] = {"gained": [], "lost": [], "moved": []}
     for block in _blocks(posts):
-        (scores_a, over_a), (scores_b, over_b) = (_alerts(block, ready) for ready in (a, b))
+        (scores_a, first_a), (scores_b, first_b) = (_alerts(block, ready) for ready in (a, b))
         for i, post in enumerate(block):
-            mine = by_language.setdefault(post.lang, Tally())
-            for tally in (total, mine):
+            one, other = first_a.get(post.id, ""), first_b.get(post.id, "")
+            how = "" if one == other else "gained" if not one else "lost" if not other else "moved"
+            for tally in (total, by_language.setdefault(post.lang, Tally())):
                 tally.posts += 1
-                tally.alerts_a += int(over_a[i].sum())
-                tally.alerts_b += int(over_b[i].sum())
-                tally.gained += int((over_b[i] & ~over_a[i]).sum())
-                tally.lost += int((over_a[i] & ~over_b[i]).sum())
-            for q in np.flatnonzero(over_a[i] != over_b[i]):
+                tally.alerts_a += bool(one)
+                tally.alerts_b += bool(other)
+                if how:
+                    setattr(tally, how, getattr(tally, how) + 1)
+            if how:
+                q = a.matcher.place[other or one]
                 change = Change(
                     post.id,
                     post.lang,
                     post.text,
-                    a.matcher.queries[q].id,
+                    other or one,
                     round(float(scores_a[i, q]), 4),
                     round(a.matcher.thresholds[q].alert, 4),
                     round(float(scores_b[i, q]), 4),
                     round(b.matcher.thresholds[q].alert, 4),
+                    one if how == "moved" else "",
                 )
-                (gained if over_b[i, q] else lost).append(change)
+                changes[how].append(change)
 
     def size(change: Change) -> tuple:
         return -abs((change.score_b - change.threshold_b) - (change.score_a - change.threshold_a)), change.post_id
 
-    return Diff(a.name, b.name, total, by_language, sorted(gained, key=size), sorted(lost, key=size))
+    return Diff(a.name, b.name, total, by_language, **{how: sorted(some, key=size) for how, some in changes.items()})
 
 
-def _alerts(posts: list[Post], ready: Ready) -> tuple[np.ndarray, np.ndarray]:
-    """(scores, is it an alert), both (posts, queries)."""
-    scores = ready.matcher.scores(ready.encoder.encode([p.text for p in posts]))
-    return scores, scores >= np.array([t.alert for t in ready.matcher.thresholds], np.float32)
+def _alerts(posts: list[Post], ready: Ready) -> tuple[np.ndarray, dict[str, str]]:
+    """(scores: (posts, queries); post id → the query it alerts under, of those that alert)."""
+    vectors = ready.encoder.encode([post.text for post in posts])
+    found = ready.matcher.match([post.id for post in posts], vectors, ready.encoder.version, posts)
+    first: dict[str, str] = {}
+    for match in found:
+        if match.level == "alert":
+            first.setdefault(match.post_id, match.query_id)
+    return ready.matcher.scores(vectors), first
 
 
 def _blocks(posts: Iterable[Post]) -> Iterator[list[Post]]:

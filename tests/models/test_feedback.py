@@ -122,8 +122,10 @@ def test_a_correction_applied_in_bulk_is_the_one_that_was_fitted(version):
 def test_log_odds_are_nought_at_the_alert_threshold_and_scores_move_in_its_units(version):
     matcher = version.matcher
     at = np.array([[t.alert for t in matcher.thresholds], [t.suggestion for t in matcher.thresholds]], np.float32)
-    assert np.allclose(matcher.levels.odds(at), [[0, 0], [-PRIOR_LOGIT, -PRIOR_LOGIT]], atol=1e-3)
-    assert np.allclose(matcher.levels.moved(at[1:], np.full((1, 2), PRIOR_LOGIT, np.float32)), at[:1], atol=1e-5)
+    assert np.allclose(matcher.levels.odds(at, np.arange(2)), [[0, 0], [-PRIOR_LOGIT, -PRIOR_LOGIT]], atol=1e-3)
+    assert np.allclose(
+        matcher.levels.moved(at[1:], np.full((1, 2), PRIOR_LOGIT, np.float32), np.arange(2)), at[:1], atol=1e-5
+    )
 
 
 def test_a_tenth_of_wrong_labels_still_teaches(version):

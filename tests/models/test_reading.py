@@ -11,6 +11,7 @@ from models.matching import READINGS, MatchConfig, Matcher
 from models.queries import Query
 from models.reading import CLEAR, Head, Terms
 from models.records import Post
+from models.telling import terms_of
 
 DIM = 4
 NEED, OFFER = (
@@ -146,7 +147,7 @@ def test_a_notice_the_head_never_saw_is_gated_by_all_notices():
     unknown = Query("report.crowd", "report", "crowd", "Crowd", {"en": ["a boat"]})
     made = matcher(NEED, unknown, learnt=noticing())
     found = noticing().log_probabilities(np.eye(DIM, dtype=np.float32))
-    terms = made.terms(np.eye(DIM, dtype=np.float32), made.scores(np.eye(DIM, dtype=np.float32)), [1] * DIM)
+    terms = terms_of(made, np.eye(DIM, dtype=np.float32), made.scores(np.eye(DIM, dtype=np.float32))[:, 1], [1] * DIM)
     either = np.exp(found[:, 2:]).sum(axis=1)
     np.testing.assert_allclose([t["gate"] for t in terms], np.log(either / (1 - either)), rtol=1e-3)
 
@@ -237,6 +238,8 @@ def test_the_nearest_sentence_is_told_in_the_post_s_language_and_in_the_readers(
 
 def test_what_people_taught_is_a_term_of_its_own_and_the_numbers_still_add_up():
     class Taught:
+        corrections = {"need.water": None}
+
         def added(self, ids, vectors, texts, langs):
             return np.array([[1.25 if query == "need.water" else 0.0 for query in ids]] * len(vectors), np.float32)
 

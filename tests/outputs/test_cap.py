@@ -12,7 +12,8 @@ from xsdata.formats.dataclass.parsers import XmlParser
 from xsdata.formats.dataclass.parsers.config import ParserConfig
 
 from models.errors import ConfigError
-from models.records import Geo
+from models.queries import load_queries
+from models.records import Geo, is_notice
 from streams.outputs.cap import CapConfig, CapWriter, check_sender
 from tests.outputs.invented import HOSTILE, alerts, invent, later
 
@@ -59,6 +60,40 @@ def test_nobody_is_told_to_act_on_what_a_machine_wrote():
     )
     assert info.response_types == [cap.ResponseType.ASSESS]
     assert info.headline.startswith("Unverified")
+
+
+NOTICES = [query for query in load_queries() if is_notice(query.id)]
+
+
+@pytest.mark.parametrize("query", NOTICES, ids=lambda query: query.id)
+@pytest.mark.parametrize(
+    "priority, urgency",
+    [("urgent", "Immediate"), ("soon", "Expected"), ("routine", "Future"), (None, "Unknown")],
+)
+def test_a_notice_is_a_valid_message_whose_urgency_is_its_priority_and_whose_severity_nobody_measured(
+    query, priority, urgency
+):
+    told = None if priority is None else 0.7
+    alert = invent(query=query.id, label=query.label, priority=priority, priority_probability=told)
+    info = read(CapWriter(CapConfig()).write(alert)).infos[0]
+    assert (info.urgency, info.severity, info.certainty) == (
+        cap.Urgency(urgency),
+        cap.Severity.UNKNOWN,
+        cap.Certainty.POSSIBLE,
+    )
+    assert info.categories[0] is not cap.Category.OTHER
+    assert info.event == f"{query.kind}: {query.label}" and info.headline == f"Unverified {info.event}"
+    assert info.response_types == [cap.ResponseType.ASSESS]  # nobody is told to leave by what a stranger wrote
+    said = info.parameters_to_dict()
+    assert (said["kind"], said.get("priority")) == (query.kind, priority)
+    assert said.get("priority_probability") == (None if priority is None else "0.7000")
+
+
+def test_a_withdrawn_order_is_no_longer_urgent():
+    writer, first = CapWriter(CapConfig()), invent(query="order.evacuation", priority="urgent")
+    assert read(writer.write(first)).infos[0].urgency is cap.Urgency.IMMEDIATE
+    gone = read(writer.write(later(first, status="withdrawn", withdrawn_because="deleted")))
+    assert gone.infos[0].urgency is cap.Urgency.UNKNOWN
 
 
 @pytest.mark.parametrize("status", ["Test", "Exercise", "Draft", "Actual"])

@@ -93,6 +93,23 @@ def test_a_version_against_its_equal_changes_nothing(settings, registry):
     assert (found.gained, found.lost, found.total.kept) == ([], [], 2)
 
 
+def test_a_post_of_two_readings_is_one_alert_and_one_under_another_query_has_moved(settings, registry):
+    thirst = msgspec.structs.replace(QUERY, id="need.tkthirst", category="tkthirst")
+    posts, loaded = [post(n, t) for n, t in enumerate(TEXTS)], load_version(settings, registry["v1"])
+    a, b = (
+        make_ready(
+            settings,
+            loaded,
+            [msgspec.structs.replace(q, threshold=t) for q, t in zip((QUERY, thirst), bars, strict=True)],
+        )
+        for bars in ((-0.5, -0.9), (-0.9, -0.5))
+    )
+    found = diff_versions(posts, a, b)
+    assert (found.total.alerts_a, found.total.alerts_b, found.total.moved) == (4, 4, 4)  # each of two readings
+    assert {(c.instead_of, c.query_id) for c in found.moved} == {("need.tkthirst", "need.tkwater")}
+    assert (found.gained, found.lost) == ([], [])
+
+
 def test_the_last_text_of_an_edited_post_counts_and_a_deleted_one_not():
     frames = [
         Frame(Origin(0, 0), [post(1, "one"), post(2, "two")]),

@@ -1,0 +1,259 @@
+"""The standing queries, ready for one encoder version: what each looks for, where it alerts, what people taught it.
+
+models/matching.py reads posts with them; models/pairs.py finds which post reaches which query.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from models.calibration import Calibration
+from models.contrast import bundled_queries
+from models.directions import Directions, Look
+from models.encoders.protocol import Encoder
+from models.errors import VersionMismatch
+from models.feedback.fit import Feedback, Space
+from models.levels import Levels, MatchConfig, Thresholds
+from models.queries import Query
+from models.reading import LEAST_SPREAD, logit
+from models.records import KINDS, Kind, Match, Post
+from models.screen import Member, Screen
+
+__all__ = ["Standing"]
+
+
+class Standing:
+    """Every active query, ready for one encoder version. Immutable: a changed query makes a new one.
+
+    background: texts that ask and offer nothing. contrast: queries whose sentences of other categories are held
+    against each query; default the bundled ones. before: a matcher of the same encoder, background and contrast, from
+    which what has not changed is taken over. Raises VersionMismatch if the calibration is for another encoder.
+    """
+
+    def __init__(
+        self,
+        config: MatchConfig,
+        queries: Sequence[Query],
+        encoder: Encoder,
+        background: Sequence[str],
+        calibration: Calibration | None = None,
+        contrast: Sequence[Query] | None = None,
+        before: Self | None = None,
+    ) -> None:
+        if calibration and calibration.encoder_version != encoder.version:
+            raise VersionMismatch(
+                f"calibration of {calibration.encoder_version} with encoder {encoder.version}: recalibrate with"
+                " `python -m training.calibrate laptop`"
+            )
+        if calibration and calibration.contrast != config.contrast:
+            raise VersionMismatch(
+                f"calibration for contrast {calibration.contrast}, the setting is {config.contrast}: set it back, or"
+                f" recalibrate with `python -m training.calibrate laptop contrast={config.contrast}`"
+            )
+        self.config, self._calibration = config, calibration
+        self.queries = sorted(queries, key=lambda q: q.id)
+        self.encoder_version, self.dim = encoder.version, encoder.dim
+        others = bundled_queries() if contrast is None else tuple(contrast)
+        if before and (before.config, before.encoder_version) != (config, encoder.version):
+            before = None
+        if before and before._calibration is not calibration:
+            before = None
+        kept, looks = self._take_over(before)
+        self.directions: Directions = Directions(
+            self.queries,
+            encoder,
+            background,
+            others,
+            config.contrast,
+            calibration,
+            before.directions if before else None,
+            looks,
+        )
+        self.head = calibration.head if calibration else None
+        self.feedback: Feedback | None = None
+        self.usual = self.directions.usual  # (q, 2)
+        usual = self.usual if len(self.directions.background) > 1 else None
+        earlier = (before.levels, kept) if before else None
+        self.levels: Levels = Levels(config, self.queries, usual, calibration, earlier)
+        self._settle(before, kept)
+
+    def _take_over(self, before: Self | None) -> tuple[np.ndarray, list[Look | None]]:
+        """(q,) the place of each unchanged query in the earlier matcher, else -1; and (q,) what it looked for, or None.
+
+        An unchanged query becomes the very same object: the screen knows its own by that.
+        """
+        kept = np.full(len(self.queries), -1)
+        looks: list[Look | None] = [None] * len(self.queries)
+        for i, query in enumerate(self.queries) if before else ():
+            assert before
+            at = before.place.get(query.id)
+            if at is None:
+                continue
+            known = before.queries[at]
+            if known is query or known == query:
+                kept[i], self.queries[i] = at, known
+            if kept[i] >= 0 or known.version == query.version:
+                looks[i] = before.directions.looks[at]
+        return kept, looks
+
+    def _settle(self, before: Self | None, kept: np.ndarray) -> None:
+        """Sort the queries into those that are scored for every post and those that are screened."""
+        reachable = self.levels.lowest > (1e-6 if self.head else -1.0)  # (q,): the others are reached by every post
+        known = self.head.place if self.head else self._calibration.queries if self._calibration else {}
+        self._screened = np.array([q.id not in known for q in self.queries], bool) & reachable
+        if self.head:
+            rising = {kind for kind in KINDS if self.head.weights_unknown(kind).query > 0}
+            self._screened &= np.array([q.kind in rising for q in self.queries], bool)
+        fresh = [Member(self.queries[i], self._bars(int(i))) for i in np.flatnonzero(self._screened & (kept < 0))]
+        self._screen: Screen = before._screen.changed(self.place, self.queries, fresh) if before else Screen.of(fresh)
+        self._owners = self._screen.owners(self.place, self.queries)
+        self._filtered = np.array([q.where is not None or bool(q.expires) for q in self.queries], bool)
+
+    def _bars(self, index: int) -> np.ndarray:
+        """(languages, d + 1): a query's directions so that its lowest level is at 0, but for what the post adds."""
+        rows = self.directions.looks[index].rows.astype(np.float64)
+        lowest = float(self.levels.lowest[index])
+        if not self.head:
+            rows[:, -1] -= lowest
+            return rows.astype(np.float32)
+        weights = self.head.weights_unknown(self.queries[index].kind)
+        mean, spread = float(self.usual[index, 0]), max(float(self.usual[index, 1]), LEAST_SPREAD)
+        rows[:, -1] -= mean
+        rows /= spread
+        rows[:, -1] -= (float(logit(np.array(lowest))) - weights.bias) / weights.query
+        return rows.astype(np.float32)
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """The index of each query, by id."""
+        return {query.id: i for i, query in enumerate(self.queries)}
+
+    @cached_property
+    def budgets(self) -> dict[str, float]:
+        """Alerts an hour of the queries that have such a budget, by id."""
+        return {q.id: q.alerts_per_hour for q in self.queries if q.alerts_per_hour is not None}
+
+    @cached_property
+    def followers(self) -> frozenset[str]:
+        """Ids of the queries of which nobody said from where on they alert."""
+        return frozenset(query.id for query in self.queries if query.follows_target)
+
+    @property
+    def scored(self) -> np.ndarray:
+        """The queries that are scored for every post: indices, rising."""
+        corrected = [] if self.feedback is None else [self.place.get(name, -1) for name in self.feedback.corrections]
+        some = ~self._screened
+        some[[i for i in corrected if i >= 0]] = True
+        return np.flatnonzero(some)
+
+    @property
+    def screens(self) -> bool:
+        """Are there others?"""
+        return bool(self._screened.any())
+
+    def screened(
+        self, vectors: np.ndarray, adds: Mapping[Kind, np.ndarray], posts: Sequence[Post] | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, queries) that may reach the lowest level, of the others (`Screen.reached`)."""
+        rows, which = self._screen.reached(vectors, adds, self._owners, posts)
+        mine: np.ndarray = np.isin(which, self.scored, invert=True)  # what people corrected is scored for every post
+        return rows[mine], which[mine]
+
+    @property
+    def background(self) -> np.ndarray:
+        """(b, d): the vectors of the texts that ask and offer nothing."""
+        return self.directions.background
+
+    @property
+    def thresholds(self) -> list[Thresholds]:
+        """(q,): from where on each query alerts and suggests."""
+        return self.levels.thresholds
+
+    def standings(self, post: Post, vector: np.ndarray) -> np.ndarray:
+        """(q,) float32: what bars are held against for one post (d,): with a head the scores, else the probabilities,
+        with what people taught. Filters are not asked."""
+        every = np.arange(len(self.queries))
+        scores, added = self.scores(vector[None]), self.added(vector[None], [post], every)
+        scores = (scores if added is None else self.levels.moved(scores, added, every))[0]
+        return scores if self.head else self.levels.likely(scores, every)
+
+    def standing(self, match: Match) -> float:
+        """The same of one match."""
+        return match.score if self.head else match.probability or 0.0
+
+    def standing_at(self, index: int, score: float) -> float:
+        """The same of one query at a score."""
+        return score if self.head else float(self.levels.likely(np.array([score], np.float32), np.array([index]))[0])
+
+    def score_at(self, index: int, probability: float) -> float:
+        """The score at which a query stands at this probability: the inverse of `standing_at`."""
+        return self.levels.score_at(index, probability)
+
+    def scores(self, vectors: np.ndarray, which: np.ndarray | None = None) -> np.ndarray:
+        """Scores in [-1, 1], higher is closer: (n, d) float32 → (n, q) float32. With a learnt head: how likely a
+        responder could act on the post, as far as it is this one.
+
+        which: only the queries with these indices. With a head they must hold all it was taught, for it shares out what
+        it reads. Raises VersionMismatch if the vectors have another dimension than the encoder these queries were
+        embedded with.
+        """
+        if vectors.ndim != 2 or vectors.shape[1] != self.dim:
+            raise VersionMismatch(
+                f"vectors of shape {vectors.shape} against queries of dim {self.dim} ({self.encoder_version})"
+            )
+        likely = self.probabilities(vectors, which)
+        return self.directed(vectors, which) if likely is None else self.shared(vectors, likely, which)
+
+    def probabilities(self, vectors: np.ndarray, which: np.ndarray | None = None) -> np.ndarray | None:
+        """(n, d) → (n, q) float32: how likely each query is a right reading. None without a learnt head."""
+        if not self.head or not self.queries:
+            return None
+        usual = self.usual if which is None else self.usual[which]
+        return self.head.probabilities(self._chosen(which), vectors, self.directed(vectors, which), usual)
+
+    def shared(self, vectors: np.ndarray, likely: np.ndarray, which: np.ndarray | None = None) -> np.ndarray:
+        """(n, q) scores from what `probabilities` gave for the same queries; with a head."""
+        assert self.head
+        return self.head.shared(self._chosen(which), vectors, likely)
+
+    def _chosen(self, which: np.ndarray | None) -> Sequence[Query]:
+        return self.queries if which is None else [self.queries[i] for i in which]
+
+    @property
+    def space(self) -> Space:
+        """Where the vectors of this encoder lie, as corrections see them."""
+        return Space.of(self.background)
+
+    def corrected_by(self, feedback: Feedback | None) -> Self:
+        """The same queries, moved by what people taught; None: as shipped."""
+        made = copy.copy(self)
+        made.feedback = feedback
+        return made
+
+    def odds(self, vectors: np.ndarray, which: np.ndarray | None = None) -> np.ndarray:
+        """(n, q) float32: log-odds of an alert as shipped, before feedback: 0 at one half. which: as of `scores`."""
+        which = np.arange(len(self.queries)) if which is None else which
+        return self.levels.odds(self.scores(vectors, which), which)
+
+    def directed(self, vectors: np.ndarray, which: np.ndarray | None = None) -> np.ndarray:
+        """(n, q) float32: scores by the queries' directions, clipped to [-1, 1]."""
+        return self.directions.scores(vectors, which)
+
+    def added(self, vectors: np.ndarray, posts: Sequence[Post], which: np.ndarray) -> np.ndarray | None:
+        """(n, q) log-odds that what people taught adds to these queries; None where nobody taught anything."""
+        if not self.feedback or not posts:
+            return None
+        ids = [self.queries[i].id for i in which]
+        return self.feedback.added(ids, vectors, [p.text for p in posts], [p.lang for p in posts])
+
+    def refusal(self, index: int, post: Post) -> str:
+        """Why a query does not read a post, as the end of a sentence; empty if it does."""
+        query = self.queries[index]
+        if post.seen_at >= query.expires_at:
+            return f"the query ended at {query.expires}"
+        return query.where.refusal(post) if query.where else ""

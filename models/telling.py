@@ -1,0 +1,82 @@
+"""What is told of a reading: its match, and the numbers that add up to its log-odds (models/explanation.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from models.directions import by_value
+from models.explanation import rounded
+from models.pairs import Pairs
+from models.records import PRIORITIES, Match, Post
+from models.standing import Standing
+
+__all__ = ["tell", "terms_of"]
+
+
+def tell(
+    matcher: Standing, post_ids: Sequence[str], vectors: np.ndarray, posts: Sequence[Post] | None, read: Pairs
+) -> list[Match]:
+    """The readings as matches, with all that explains them. vectors: (n, d), of the posts."""
+    own, head = vectors[read.rows], matcher.head
+    terms = terms_of(matcher, own, read.shipped, read.which)
+    if read.added.any():
+        _say_taught(matcher, terms, read.added, terms_of(matcher, own, read.scores, read.which))
+    urgent = head.urgent(own) if head else None
+    priorities = head.priorities(own) if head else np.zeros((len(own), 0), np.float32)
+    found = []
+    for at, (row, i) in enumerate(zip(read.rows.tolist(), read.which.tolist(), strict=True)):
+        query, lang = matcher.queries[i], posts[row].lang if posts else ""
+        nearest = matcher.directions.nearest(i, own[at], lang, matcher.config.reader_language)
+        first = int(priorities[at].argmax()) if priorities.shape[1] else None
+        made = Match(
+            post_id=post_ids[row],
+            query_id=query.id,
+            query_version=query.version,
+            level="alert" if read.scores[at] >= matcher.levels.alert[i] else "suggestion",
+            score=round(float(read.scores[at]), 4),
+            threshold=round(float(matcher.levels.alert[i]), 4),
+            probability=round(float(read.likely[at]), 3),
+            nearest=nearest.text,
+            nearest_lang=nearest.lang,
+            nearest_cosine=round(nearest.cosine, 4),
+            nearest_told=nearest.told,
+            nearest_told_lang=nearest.told_lang,
+            urgent=None if urgent is None else round(float(urgent[at]), 3),
+            priority=None if first is None else PRIORITIES[first],
+            priority_probability=None if first is None else round(float(priorities[at, first]), 3),
+            terms=rounded(terms[at]),
+        )
+        found.append(made)
+    return found
+
+
+def terms_of(
+    matcher: Standing, vectors: np.ndarray, scores: np.ndarray, which: Sequence[int] | np.ndarray
+) -> list[dict[str, float]]:
+    """For each row and its query (an index) what adds up to the log-odds of the reading.
+
+    vectors: (m, d). scores: (m,), what the matcher gave for them and their query. which: (m,).
+    """
+    told: list[dict[str, float]] = [{} for _ in vectors]
+    head = matcher.head
+    log_probabilities = head.log_probabilities(vectors) if head and len(vectors) else None
+    for i, at in by_value(np.asarray(which, np.int64)):
+        if head and log_probabilities is not None:
+            directed = matcher.directed(vectors[at], np.array([i]))
+            (of,) = head.terms([matcher.queries[i]], log_probabilities[at], directed, matcher.usual[[i]])
+        else:
+            of = matcher.levels.terms(i, scores[at])
+        for row, place in enumerate(at):
+            told[place] = {name: float(values[row]) for name, values in of.items()}
+    return told
+
+
+def _say_taught(
+    matcher: Standing, terms: list[dict[str, float]], added: np.ndarray, moved: list[dict[str, float]]
+) -> None:
+    """Add the term of what people taught: `added`, or without a head what the moved score makes of it."""
+    for told, by, after in zip(terms, added, moved, strict=True):
+        if by:
+            told["taught"] = float(by) if matcher.head else sum(after.values()) - sum(told.values())

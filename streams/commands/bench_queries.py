@@ -1,0 +1,111 @@
+"""The scenario `queries.1` of `crisis bench`: posts against 1,000, 10,000 and 100,000 standing queries."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+
+from models.encoders.query_vectors import CachedEncoder
+from models.filters import Where
+from models.matching import MatchConfig, Matcher
+from models.queries import Query, background_texts, load_queries
+from models.records import EmbeddedFrame, Frame, Origin
+from streams.pipeline import stages
+from streams.pipeline.frames import unpack_vectors
+
+__all__ = ["frames_of", "measure_queries"]
+
+SIZES = (1_000, 10_000, 100_000)
+LANGUAGES = ("en", "es", "fr", "ar", "tr", "uk", "hi", "ht", "tl", "pt")  # half of the queries read one of them only
+BESIDE = 2  # frames that are also compared with every query
+
+
+class Invented:
+    """An encoder that knows invented sentences too: each a mixture of two sentences of the packs, and some noise."""
+
+    def __init__(self, encoder, sentences: np.ndarray, most: int) -> None:
+        self.version, self.dim, self.cleaning = encoder.version, encoder.dim, encoder.cleaning
+        self._encoder = encoder
+        drawn = np.random.default_rng(0)
+        one, other = (sentences[drawn.integers(len(sentences), size=most)] for _ in range(2))
+        share = drawn.uniform(0.5, 1.0, (most, 1)).astype(np.float32)
+        noise = drawn.standard_normal((most, self.dim), np.float32) * np.float32(0.3 / np.sqrt(self.dim))
+        mixed = share * one + (1 - share) * other + noise
+        self._rows = mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """(n, dim) float32 unit rows; "invented 17" is the seventeenth."""
+        plain = [text for text in texts if not text.startswith("invented ")]
+        rows = iter(self._encoder.encode(plain) if plain else ())
+        return np.stack([self._rows[int(t.split()[1])] if t.startswith("invented ") else next(rows) for t in texts])
+
+
+def invented_queries(count: int) -> list[Query]:
+    """So many queries as users add them: one sentence each, half of them for one language alone."""
+    return [
+        Query(
+            f"need.user{n}",
+            "need",
+            f"user{n}",
+            "User",
+            {LANGUAGES[n % len(LANGUAGES)]: [f"invented {n}"]},
+            where=Where(languages=[LANGUAGES[n % len(LANGUAGES)]]) if n % 2 else None,
+        )
+        for n in range(count)
+    ]
+
+
+def frames_of(records: Sequence[bytes], encoder, start: float) -> list[EmbeddedFrame]:
+    """The raw records as the match stage gets them."""
+    parsed = [stages.parse(raw, Origin(0, n), start, b"bench") for n, raw in enumerate(records)]
+    return [stages.embed(Frame(one.origin, one.posts), encoder) for one in parsed]
+
+
+def measure_queries(ready, frames: Sequence[EmbeddedFrame], sizes: Sequence[int] = SIZES) -> dict[str, float]:
+    """CPU time of matching frames of 100 posts, by the number of standing queries beside the bundled ones.
+
+    p99: of the frames. to_brute: against scoring every query. missed: readings that scoring every query finds and
+    matching does not. change: a query's sentences changed, in ms.
+    """
+    packs, cost = load_queries(), {}
+    stored = CachedEncoder(ready.encoder, ready.known)
+    known = stored.encode([text for query in packs for _, text in query.texts()][:2_000])
+    encoder = Invented(stored, known, max(sizes) + 1)
+    matcher: Matcher | None = None
+    for count in sizes:
+        queries = [*packs, *invented_queries(count)]
+        matcher = Matcher(MatchConfig(), queries, encoder, background_texts(), ready.calibration, before=matcher)
+        stages.match(frames[0], matcher)
+        took = [_ms(lambda: stages.match(frame, matcher)) for frame in frames]  # noqa: B023
+        cost |= {f"mean_{count}": float(np.mean(took)), f"p99_{count}": float(np.quantile(took, 0.99))}
+    assert matcher is not None
+    brute, missed = [], 0
+    for frame in frames[:BESIDE]:
+        brute.append(_ms(lambda: matcher.scores(unpack_vectors(frame)) >= matcher.levels.lowest))  # noqa: B023
+        missed += _missed(frame, matcher)
+    changed = [*queries[:-1], msgspec.structs.replace(queries[-1], sentences={"en": [f"invented {max(sizes)}"]})]
+    background = background_texts()
+    change = _ms(lambda: Matcher(MatchConfig(), changed, encoder, background, ready.calibration, before=matcher))
+    return cost | {"to_brute": cost[f"mean_{count}"] / float(np.mean(brute)), "missed": missed, "change": change}
+
+
+def _missed(frame: EmbeddedFrame, matcher: Matcher) -> int:
+    """Alerts and suggestions that scoring every query gives a post and `match` does not, of its likeliest."""
+    scores = matcher.scores(unpack_vectors(frame))
+    found = stages.match(frame, matcher).matches
+    missed = 0
+    for row, post in enumerate(frame.posts):
+        over = [i for i in np.flatnonzero(scores[row] >= matcher.levels.lowest) if not matcher.refusal(int(i), post)]
+        top = max((float(scores[row, i]) for i in over), default=None)
+        mine = max((m.score for m in found if m.post_id == post.id), default=None)
+        missed += (top is None) != (mine is None) or (top is not None and abs(top - (mine or 0.0)) > 1e-3)
+    return missed
+
+
+def _ms(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return (time.process_time() - start) * 1e3
