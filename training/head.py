@@ -27,6 +27,7 @@ from msgspec import Struct
 from models.calibration import Calibration, Fallback, material_hash
 from models.encoders.bundle import CALIBRATION, QUERY_VECTORS, add_file
 from models.encoders.load import folder_of, load_encoder
+from models.encoders.protocol import Encoder
 from models.encoders.query_vectors import pack_vectors, standing_texts
 from models.matching import MatchConfig, Matcher
 from models.queries import aid_queries, background_texts, load_queries
@@ -208,15 +209,10 @@ def fit_priority(config: Config, vectors: np.ndarray, posts: Sequence[LabelledPo
     return [round(float(x), 4) for x in (*line, urgent, urgent + apart * max(float(cut), 0.0))]
 
 
-def main(config: Config) -> Calibration:
-    root, path = data_dir(), folder_of(config.encoder or None)
-    encoder = KeptVectors(load_encoder(path), cache_dir() / "vectors")
+def fit(config: Config, encoder: Encoder, posts: Sequence[LabelledPost], taught: Taught) -> Calibration:
+    """A calibration with the head learnt from `taught`; its terms and lines from `posts`, as each may be used."""
     queries = load_queries()
-    posts = written_posts() + read_posts(root)
-    messages = [m for m in read_messages(root) if in_train_half(str(m["id"]))]
-    taught = material(config, posts, messages, everyday(root, config.everyday, config.seed))
     names = classes(posts, [query.id for query in queries])
-    digest = hashlib.sha256("\x1e".join(taught.texts).encode("utf-8", "replace")).hexdigest()
     weight, bias = fit_classes(config, encoder.encode(taught.texts), taught, names)
     learning = [p for p in posts if not p.judges and (p.use != "read" or p.origin in MAY_LEARN)]
     labelled = [p for p in learning if p.urgency]
@@ -232,18 +228,28 @@ def main(config: Config) -> Calibration:
     matcher = Matcher(MatchConfig(), queries, encoder, background_texts())
     unseen = [p for p in posts if p.judges and (p.use == "stream" or p.origin in MAY_CALIBRATE)]
     head = calibrated(head, matcher, unseen, encoder.encode([p.text for p in unseen]))
-    calibration = Calibration(
-        encoder.version, material_hash(background_texts(), aid_queries()), {}, NO_FALLBACK, head=head
-    )
+    return Calibration(encoder.version, material_hash(background_texts(), aid_queries()), {}, NO_FALLBACK, head=head)
+
+
+def main(config: Config) -> Calibration:
+    root, path = data_dir(), folder_of(config.encoder or None)
+    encoder = KeptVectors(load_encoder(path), cache_dir() / "vectors")
+    posts = written_posts() + read_posts(root)
+    messages = [m for m in read_messages(root) if in_train_half(str(m["id"]))]
+    taught = material(config, posts, messages, everyday(root, config.everyday, config.seed))
+    calibration = fit(config, encoder, posts, taught)
     content = msgspec.json.encode(calibration) + b"\n"
     if config.install:
         add_file(path, CALIBRATION, content)
         add_file(path, QUERY_VECTORS, pack_vectors(encoder, standing_texts()))  # a start need not read them again
     else:
         write_atomically(cache_dir() / CALIBRATION, content)
-    print(f"{encoder.version}: {len(names)} classes, {len(taught.texts):,} posts; {head.taught}; {head.unknown}")
+    assert calibration.head
+    head = calibration.head
+    print(f"{encoder.version}: {len(head.classes)} classes, {len(taught.texts):,} posts; {head.taught}; {head.unknown}")
     if config.result:
-        metrics = {"encoder": encoder.version, "posts": len(taught.texts), "calibrated_on": len(unseen)}
+        digest = hashlib.sha256("\x1e".join(taught.texts).encode("utf-8", "replace")).hexdigest()
+        metrics = {"encoder": encoder.version, "posts": len(taught.texts)}
         write_result(Path(config.result), config, digest, config.seed, metrics)
     return calibration
 

@@ -19,11 +19,12 @@ from models.matching import MatchConfig, Matcher
 from models.queries import background_texts, load_queries
 from models.reading import Head, Terms
 from training.evaluate import __main__ as command
-from training.evaluate import alert_figures, alert_material, alerts
+from training.evaluate import alert_figures, alert_material, alerts, curve
 from training.kept_vectors import KeptVectors
 from training.labels import Labelled, Messages, Ordinary
 from training.metrics import alerting
 from training.metrics.alerting import Told
+from training.posts import LabelledPost
 
 
 @pytest.fixture(scope="module")
@@ -344,3 +345,15 @@ def test_what_is_asked_for_is_met_from_its_bounds_on():
     assert not alerts.met("calibration", figure("calibration_error es", 0.06, 9))
     assert alerts.met("calibration", figure("calibration_error", 0.06, 9)) is None
     assert alerts.met("written", figure("rescue", None, 0)) is None
+
+
+def test_a_share_of_the_posts_is_of_whole_events_and_all_that_judges_stays():
+    post = LabelledPost("x", "en", "e", "need.water", None, None, None, "written", "stream")
+    events = [msgspec.structs.replace(post, event=f"{i}", text=f"{i} {j}") for i in range(8) for j in range(3)]
+    real = [msgspec.structs.replace(p, origin="t26", use="read") for p in events]
+    gold = [msgspec.structs.replace(p, judges=True, event=f"gold {p.event}") for p in events]
+    kept = curve.drawn([*events, *real, *gold], 0.25, seed=1)
+    assert [p for p in kept if p.judges] == gold
+    for own in ([p for p in kept if p.use == "read"], [p for p in kept if p.use != "read" and not p.judges]):
+        assert len(own) == 6 and len({p.event for p in own}) == 2
+    assert curve.mean([{"a": {"x": 1.0}}, {"a": {"x": 2.0}}]) == {"a": {"x": 1.5}}

@@ -7,6 +7,7 @@
     python -m training.evaluate DIR rolaser                         # four MTEB tasks, where a hub can be reached
     python -m training.evaluate alerts                              # how good the alerts are (training.evaluate.alerts)
     python -m training.evaluate feedback                            # what labels teach (training.evaluate.feedback)
+    python -m training.evaluate curve                               # what more posts to learn from are worth (curve.py)
 
 A section that is done is kept in CRISIS_CACHE, so that a killed run goes on where it was; other knobs or another
 encoder start it anew. `speed` is always measured again: it is the machine's as much as the encoder's.
@@ -25,7 +26,7 @@ import msgspec
 
 from models.errors import ConfigError
 from training import evaluate_clusters
-from training.evaluate import alerts, feedback, plots, report
+from training.evaluate import alerts, curve, feedback, plots, report
 from training.evaluate.config import MEASURES as NAMES
 from training.evaluate.config import PRESETS, Config
 from training.evaluate.measures import MEASURES, load
@@ -114,6 +115,11 @@ def read_feedback_words(argv: Sequence[str]) -> feedback.Config:
     return read_config(feedback.PRESETS, _with_preset(argv))
 
 
+def read_curve_words(argv: Sequence[str]) -> curve.Config:
+    """The same for `curve`."""
+    return read_config(curve.PRESETS, _with_preset(argv))
+
+
 def _with_preset(argv: Sequence[str]) -> Sequence[str]:
     return argv if argv and "=" not in argv[0] else ["laptop", *argv]
 
@@ -121,6 +127,8 @@ def _with_preset(argv: Sequence[str]) -> Sequence[str]:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["alerts"]:
         run(alerts.main, alerts.PRESETS, sys.argv[2:] or ["laptop"], read=read_alert_words)
+    elif sys.argv[1:2] == ["curve"]:
+        run(curve.main, curve.PRESETS, sys.argv[2:] or ["laptop"], read=read_curve_words)
     elif sys.argv[1:2] == ["feedback"]:
         run(feedback.main, feedback.PRESETS, sys.argv[2:] or ["laptop"], read=read_feedback_words)
     else:

@@ -213,6 +213,7 @@ def _written(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
     groups = {use: lambda post, use=use: post.use == use for use in uses}
     groups |= {"20 languages": lambda post: post.event.startswith("61-")}
     groups |= {"8 languages": lambda post: post.event.startswith("75-")}
+    groups |= {"8 other languages": lambda post: post.event.startswith("87-")}
     return _labelled(reader, config, "written", [p for p in written_posts() if p.judges], groups)
 
 
