@@ -43,6 +43,11 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         "written posts under their query": "figures/written/own_query/value", "alerts right, real posts": "figures/read/alerts_right/value",
         "ordinary posts that alert": "figures/ordinary/ordinary_alerted/value",
     }),
+    "learning-curve": ("right query, real posts set aside under theirs, with a share of the posts to learn from (`training.evaluate.curve`)", {
+        "a tenth": "curve/0.1/written, 20 languages/own_query", "a quarter": "curve/0.25/written, 20 languages/own_query",
+        "half": "curve/0.5/written, 20 languages/own_query", "all": "curve/1.0/written, 20 languages/own_query",
+        "real, a tenth": "curve/0.1/real posts/own_query", "real, all": "curve/1.0/real posts/own_query",
+    }),
     "feedback": ("what an analyst's labels teach, average precision over tasks (`training.evaluate.feedback`)", {
         "start": "start", "gain by 20": "true labels/20/gain", "100": "true labels/100/gain", "300": "true labels/300/gain",
         "a tenth wrong, 100": "some wrong/100/gain",
