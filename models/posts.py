@@ -2,13 +2,12 @@
 
 The raw post is JSON: `id` and `text` are required (only `id` for `"kind": "delete"`); `created_at` (RFC 3339, or epoch
 seconds, milliseconds or microseconds), `lang`, `source`, `author`, `url`, `reply_to`, `repost_of`, `geo` {lat, lon} and
-`kind` are optional; unknown fields are ignored. What the text carries of people is taken out here: phone numbers and
-e-mail addresses are masked and the author becomes a pseudonym, so no later stage ever holds them.
+`kind` are optional; unknown fields are ignored. Phone numbers and e-mail addresses are masked here and the
+author becomes a pseudonym; `models.pseudonyms` hides ids, links and mentions.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -21,6 +20,7 @@ from models.errors import Rejected
 from models.language import identify
 from models.moments import epoch_s
 from models.privacy import mask
+from models.pseudonyms import keyed_hash, pseudonym
 from models.records import Deletion, Geo, Post
 from models.text import repair
 
@@ -109,7 +109,7 @@ def parse_post(line: bytes, *, seen_at: float, author_key: bytes, empty_ok: bool
         repost_of=_reference(raw.repost_of),
         geo=raw.geo if raw.geo and abs(raw.geo.lat) <= 90 and abs(raw.geo.lon) <= 180 else None,
         kind=raw.kind or "create",
-        fingerprint=_keyed_hash(_REPOSTED.sub("", " ".join(text.split())), author_key, b"text"),
+        fingerprint=keyed_hash(_REPOSTED.sub("", " ".join(text.split())), author_key, b"text"),
     )
 
 
@@ -125,17 +125,7 @@ def words_of(post: Post, author_key: bytes) -> str:
         account, author = "", "RT " + pseudonym(reposted.group(1), author_key)
     elif not slash:
         account = ""
-    return _keyed_hash("\x1f".join((post.source, account, author, post.fingerprint)), author_key, b"words")
-
-
-def pseudonym(handle: str, key: bytes) -> str:
-    """A keyed hash of an author's name: the same author under the same key, unreadable without it."""
-    return _keyed_hash(handle.strip().removeprefix("@").lower(), key, b"author")
-
-
-def _keyed_hash(text: str, key: bytes, purpose: bytes) -> str:
-    key = key if len(key) <= 64 else hashlib.blake2b(key).digest()
-    return hashlib.blake2b(text.encode(errors="replace"), digest_size=16, key=key, person=purpose).hexdigest()
+    return keyed_hash("\x1f".join((post.source, account, author, post.fingerprint)), author_key, b"words")
 
 
 def _read(line: bytes) -> _Raw:

@@ -29,7 +29,7 @@ from msgspec import Struct
 from models.privacy import mask
 from models.zawgyi import repair_burmese
 
-__all__ = ["READ_CHARS", "Cleaning", "clean", "mask", "repair"]
+__all__ = ["MENTION", "READ_CHARS", "URL", "Cleaning", "clean", "mask", "repair"]
 
 
 class Cleaning(Struct, frozen=True):
@@ -53,7 +53,7 @@ URL = re.compile(
 )
 # @name, @name@server (Mastodon), @name.domain (Bluesky); a chain of servers is one mention, or it would go one a round.
 # Names of other scripts end at white space or punctuation.
-_MENTION = re.compile(
+MENTION = re.compile(
     r"(?<![A-Za-z0-9_.+-])@(?:"
     r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.[a-z0-9-]+)*(?:@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)*"
     r"|[^\W\d_a-zA-Z][^\s@#:,.!?;()\[\]\"'：，。！？、]{0,29})"
@@ -166,7 +166,7 @@ def _clean_once(text: str, cleaning: Cleaning) -> str:
     if "/" in text or "www." in text or "WWW." in text:
         text = URL.sub(lambda _: cleaning.url_token, text)
     if "@" in text:
-        text = _MENTION.sub(lambda _: cleaning.mention_token, text)
+        text = MENTION.sub(lambda _: cleaning.mention_token, text)
     if "&" in text:
         text = unescape_html(text)
     text = " ".join(text.split())

@@ -15,9 +15,12 @@ COMMANDS = {
     "doctor": ("streams.commands.doctor:doctor", "Check broker, topics, Redis, encoder, queries and clock."),
     "status": ("streams.commands.status:status", "Say in one sentence whether alerts come as they should."),
     "topics": ("streams.commands.topics:topics", "Make the Kafka topics and load the bundled queries."),
+    "key": ("streams.commands.key:key", "Make the secret of the pseudonyms that workers need."),
     "worker": ("streams.commands.worker:worker", "Run the Faust agents: normalise, embed, match, cluster."),
     "ingest": ("streams.commands.ingest:ingest", "Read posts from a source into posts.raw."),
     "dashboard": ("streams.dashboard:dashboard", "Serve the live page."),
+    "token": ("streams.commands.token:token", "Let somebody in at the page, with a role."),
+    "open": ("streams.commands.open:open_post", "Where a post of an alert stands at its platform, for who may."),
     "alerts": ("streams.commands.alerts:alerts", "Print or follow alerts: text, JSON, GeoJSON, CAP."),
     "search": ("streams.commands.search:search", "Find posts by meaning, in any language."),
     "query": ("streams.commands.query:query", "List, show, add, remove and test the standing queries, live."),
@@ -44,7 +47,8 @@ def crisis(ctx: click.Context, config: str | None) -> None:
     """Find needs and offers in live crisis social media, in any language, as they are posted.
 
     First time here? `crisis demo` shows the whole pipeline on this machine. With your own Kafka and Redis: set
-    CRISIS_BROKER__BOOTSTRAP and CRISIS_REDIS__URL (or crisis.toml), then `crisis topics`, `crisis worker`,
+    CRISIS_BROKER__BOOTSTRAP and CRISIS_REDIS__URL (or crisis.toml), then `crisis key`, `crisis topics`,
+    `crisis worker`,
     `crisis dashboard` and one of `crisis ingest …`. `crisis doctor` says what is missing.
     """
     from streams.config import load_settings

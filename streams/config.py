@@ -157,6 +157,9 @@ class Worker(Section):
 
     web_host: Annotated[str, Field(description="where /metrics, /healthz and /readyz listen")] = "127.0.0.1"
     web_port: Annotated[int, Field(ge=0, le=65535, description="0 = any free port")] = 6066
+    metrics_token_file: Annotated[
+        Path | None, Field(description="file holding the token that /metrics asks for, 16 characters or more")
+    ] = None
     frames_in_flight: Annotated[int, Field(ge=1, description="frames taken at a time by one agent")] = 8
     frame_posts: Annotated[int, Field(ge=1, description="posts in one inner frame at the most")] = 200
     frame_bytes: Annotated[
@@ -183,12 +186,6 @@ class Worker(Section):
     audit_s: Annotated[float, Field(gt=0, description="how often HDBSCAN looks for clusters that should be one")] = (
         300.0
     )
-    author_key_file: Annotated[
-        Path | None,
-        Field(
-            description="file with the secret of the author pseudonyms; none = one that all workers share through Redis"
-        ),
-    ] = None
 
     @model_validator(mode="after")
     def _saved_before_it_counts_as_stalled(self) -> Worker:
@@ -203,6 +200,44 @@ class Worker(Section):
         return self
 
 
+class Privacy(Section):
+    """What is kept of the people who post (deploy/privacy.md)."""
+
+    key_file: Annotated[
+        Path | None,
+        Field(
+            description="file with the secret of the pseudonyms, 32 characters or more, the same for all workers and"
+            " for who types ids of posts; `crisis key FILE` makes one"
+        ),
+    ] = None
+    keep_ids: Annotated[
+        bool, Field(description="leave post ids, links and mentions as platforms write them, in all topics and Redis")
+    ] = False
+    vault_url: Annotated[
+        str | None,
+        Field(
+            description="Redis that keeps the original ids and links apart, a database or server of its own; none ="
+            " they are kept nowhere, and nobody can open a post"
+        ),
+    ] = None
+    vault_password_file: Annotated[Path | None, Field(description="file holding the password of that Redis")] = None
+    link_h: Annotated[
+        float,
+        Field(gt=0, description="how long the link of a post is kept that gave no alert; the others: retention_h"),
+    ] = 6.0
+    log_days: Annotated[float, Field(gt=0, description="how long it is known who opened which post")] = 90.0
+
+    @field_validator("vault_url")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        return value if value is None else Redis(url=value).url
+
+    @property
+    def vault(self) -> Redis | None:
+        """How to reach the vault."""
+        return self.vault_url and Redis(url=self.vault_url, password_file=self.vault_password_file) or None
+
+
 class Dashboard(Section):
     """The live page."""
 
@@ -213,7 +248,11 @@ class Dashboard(Section):
         float, Field(gt=0, description="how far back verdicts on alerts count for the precision the page shows")
     ] = 12.0
     token_file: Annotated[
-        Path | None, Field(description="if set, the page asks for this token, 16 characters or more")
+        Path | None,
+        Field(description="who may see the page: lines of 'name role token' (`crisis token NAME`), or one bare token"),
+    ] = None
+    access_log: Annotated[
+        Path | None, Field(description="file for who asked for what, without texts; none = standard error")
     ] = None
     allowed_hosts: Annotated[
         str, Field(min_length=1, description="names the page may be asked for by, comma separated; others get 400")
@@ -255,6 +294,7 @@ class Settings(BaseSettings):
     worker: Worker = Worker()
     match: MatchConfig = MatchConfig()
     cluster: ClusterConfig = ClusterConfig()
+    privacy: Privacy = Privacy()
     dashboard: Dashboard = Dashboard()
     ingest: Ingest = Ingest()
     _clusters_given: frozenset[str] = PrivateAttr(frozenset())  # fields of `cluster` that somebody set

@@ -21,6 +21,7 @@ import msgspec
 
 from models.bars import Bars
 from models.encoders.ready import load, ready
+from models.pseudonyms import Pseudonyms
 from models.queries import load_queries
 from models.records import Origin
 from streams.commands.bench_scenarios import FRAME, START, invented_texts
@@ -70,7 +71,7 @@ def main(posts: int = 100_000, out: str = "") -> int:
             for i, text in enumerate(islice(texts, FRAME))
         ]
         at = START + n * FRAME / 300
-        parsed = spent.on("parse", stages.parse, b"\n".join(lines), Origin(n % 4, n // 4), at, b"key")
+        parsed = spent.on("parse", stages.parse, b"\n".join(lines), Origin(n % 4, n // 4), at, Pseudonyms(b"key"))
         frame = stages.fold(parsed, [Verdict()] * len(parsed.posts))
         spent.on("triage", skim.divide, version, [frame], 0.25, at)
         embedded = spent.on("embed", stages.embed, frame, version.encoder)

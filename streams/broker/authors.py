@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from models.errors import ServiceError
 from models.posts import split_lines
+from models.pseudonyms import OFFLINE, Pseudonyms
 from models.records import account_of
 from streams.broker.connect import client_options, reaching
 from streams.config import Settings
@@ -35,9 +36,10 @@ def _bare(handle: str) -> str:
     return handle.strip().removeprefix("@").lower()
 
 
-def posts_of(settings: Settings, author: str) -> list[str]:
+def posts_of(settings: Settings, author: str, pseudonyms: Pseudonyms = OFFLINE) -> list[str]:
     """Ids of the posts on posts.raw whose `author`, or whose account (what stands before the first slash), is this.
 
+    The account may be named by its pseudonym, as pages show it.
     Reads the whole topic: minutes where it holds millions. Raises ServiceError if the broker or the topic is not there.
     """
     found: dict[str, None] = {}
@@ -46,7 +48,8 @@ def posts_of(settings: Settings, author: str) -> list[str]:
             with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 post = _decode(line)
                 post_id = "" if post.id is None else str(post.id).strip()
-                if post_id and (account_of(post_id) == author or (post.author and same_name(post.author, author))):
+                accounts = (account := account_of(post_id), pseudonyms.id(account))
+                if post_id and (author in accounts or (post.author and same_name(post.author, author))):
                     found[post_id] = None
     return list(found)
 

@@ -11,6 +11,7 @@ import numpy as np
 from models.encoders.query_vectors import CachedEncoder
 from models.filters import Where
 from models.matching import MatchConfig, Matcher
+from models.pseudonyms import Pseudonyms
 from models.queries import Query, background_texts, load_queries
 from models.records import EmbeddedFrame, Frame, Origin
 from streams.pipeline import stages
@@ -60,7 +61,7 @@ def invented_queries(count: int) -> list[Query]:
 
 def frames_of(records: Sequence[bytes], encoder, start: float) -> list[EmbeddedFrame]:
     """The raw records as the match stage gets them."""
-    parsed = [stages.parse(raw, Origin(0, n), start, b"bench") for n, raw in enumerate(records)]
+    parsed = [stages.parse(raw, Origin(0, n), start, Pseudonyms(b"bench")) for n, raw in enumerate(records)]
     return [stages.embed(Frame(one.origin, one.posts), encoder) for one in parsed]
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from models.clustering import ClusterConfig, Clusterer
 from models.encoders.ready import Ready, load, ready
+from models.pseudonyms import Pseudonyms
 from models.queries import background_texts, load_queries
 from models.records import MatchedFrame, Origin, Post
 from streams.commands.bench_queries import SIZES, frames_of, measure_queries
@@ -47,7 +48,7 @@ class Lab:
         ]
         self.records = [b"\n".join(lines[i : i + FRAME]) for i in range(0, posts, FRAME)]
         for raw in self.records[:2]:  # the language models are read with the first post
-            stages.parse(raw, Origin(0, 0), START, b"bench")
+            stages.parse(raw, Origin(0, 0), START, Pseudonyms(b"bench"))
         self.ready.encoder.encode(self.texts)
 
 
@@ -100,7 +101,7 @@ def stages_1(lab: Lab) -> dict[str, float]:
     parsed, embedded, matched = [], [], []
     steps: list[tuple[str, Callable[[], object]]] = [
         ("parse", lambda: parsed.extend(
-            stages.parse(raw, Origin(0, n), START + 1e6, b"bench") for n, raw in enumerate(lab.records))),
+            stages.parse(raw, Origin(0, n), START + 1e6, Pseudonyms(b"bench")) for n, raw in enumerate(lab.records))),
         ("encode", lambda: embedded.extend(
             stages.embed(stages.fold(p, [_NEW] * len(p.posts)), encoder) for p in parsed)),
         ("match", lambda: matched.extend(stages.match(frame, matcher) for frame in embedded)),

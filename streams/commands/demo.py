@@ -18,6 +18,7 @@ import click
 import httpx
 from rich.console import Console
 
+from streams.commands.key import make_key
 from streams.commands.topics import prepare
 from streams.config import Settings, load_settings
 from streams.embedded.children import Children
@@ -95,7 +96,9 @@ def demo(
         redis = stack.enter_context(EmbeddedRedis(password=secrets.token_urlsafe(24)))
         posts = stack.enter_context(posts_file(file))
         config = context.find_root().params.get("config")
-        settings = _settings(config, redis.url, free_port(), _usable(port))
+        secret = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crisis-key-"))) / "key"
+        make_key(secret)
+        settings = _settings(config, redis.url, secret, free_port(), _usable(port))
         env = environment(settings) | ({"CRISIS_CONFIG": str(Path(config).resolve())} if config else {})
         asyncio.run(_run(settings, posts, rate, workers, exit_at_end, scratch, env))
 
@@ -107,11 +110,12 @@ def _usable(port: int) -> int:
         return port if s.connect_ex(("127.0.0.1", port)) != 0 else free_port()
 
 
-def _settings(config: str | None, redis_url: str, broker_port: int, dashboard_port: int) -> Settings:
+def _settings(config: str | None, redis_url: str, key: Path, broker_port: int, dashboard_port: int) -> Settings:
     return load_settings(
         config,
         broker={"bootstrap": f"127.0.0.1:{broker_port}", "security": "PLAINTEXT"},
         redis={"url": redis_url},
+        privacy={"key_file": key, "vault_url": redis_url.removesuffix("/0") + "/1"},
         topics={"partitions": 4},
         dashboard={"port": dashboard_port},
         worker={"web_port": 0},
@@ -124,6 +128,8 @@ def environment(settings: Settings) -> dict[str, str]:
         "CRISIS_BROKER__BOOTSTRAP": settings.broker.bootstrap,
         "CRISIS_BROKER__SECURITY": settings.broker.security,
         "CRISIS_REDIS__URL": settings.redis.url,
+        "CRISIS_PRIVACY__KEY_FILE": str(settings.privacy.key_file),
+        "CRISIS_PRIVACY__VAULT_URL": settings.privacy.vault_url or "",
         "CRISIS_TOPICS__PARTITIONS": str(settings.topics.partitions),
         "CRISIS_DASHBOARD__PORT": str(settings.dashboard.port),
         "CRISIS_WORKER__WEB_PORT": "0",
@@ -179,7 +185,7 @@ async def _show(
     out.print(f"\n  [bold]dashboard: {address}[/bold]      (Ctrl-C stops everything)")
     out.print(
         f"  for `crisis` in another terminal: export CRISIS_BROKER__BOOTSTRAP={settings.broker.bootstrap} "
-        f"CRISIS_REDIS__URL={settings.redis.url}\n",
+        f"CRISIS_REDIS__URL={settings.redis.url} CRISIS_PRIVACY__KEY_FILE={settings.privacy.key_file}\n",
         soft_wrap=True,
     )
     started = time.monotonic()

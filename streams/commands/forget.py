@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import sys
 import time
 from typing import Any, BinaryIO
@@ -18,6 +17,8 @@ from streams.config import Settings
 from streams.ingest.writer import open_writer
 from streams.view.connect import connect, reaching_redis
 from streams.view.holdings import Holdings
+from streams.view.pseudonyms import check_key, load_pseudonyms
+from streams.view.vault import Vault
 
 __all__ = ["forget"]
 
@@ -31,7 +32,7 @@ class Receipt(msgspec.Struct, frozen=True):
 
     at: str
     posts: int
-    ids_sha256: list[str]  # of each post's id
+    pseudonyms: list[str]  # of the posts
     before: dict[str, int]  # by store of Redis: how many held something of them
     after: dict[str, int]
     clean: bool  # nothing in Redis any more, and so on the page; search follows the same deletions
@@ -49,29 +50,39 @@ def send_deletions(settings: Settings, ids: list[str]) -> None:
 
 
 async def forget_posts(settings: Settings, ids: list[str], account: str | None, within_s: float) -> Receipt:
-    """Delete these posts and wait until Redis holds nothing of them. Raises ServiceError without broker or Redis."""
-    began, redis = time.time(), connect(settings.redis)
+    """Delete these posts and wait until Redis holds nothing of them.
+
+    Raises ServiceError without broker or Redis, and ConfigError without the workers' secret: what they hold could not
+    be looked for.
+    """
+    names = load_pseudonyms(settings, must=not settings.privacy.keep_ids)
+    began, redis, vault = time.time(), connect(settings.redis), Vault.of(settings)
     try:
         with reaching_redis(settings.redis):
-            holdings = Holdings(redis, settings)
+            if settings.privacy.key_file is not None:
+                await check_key(redis, settings, names)
+            holdings = Holdings(redis, settings, vault)
+            known = [names.id(post_id) for post_id in ids]
             if account is not None:
-                ids = list(dict.fromkeys(ids + await holdings.alerts_under([account])))
-            before = after = await holdings.of(ids)
-            # The account's own deletion takes along what is still under way.
-            await asyncio.to_thread(send_deletions, settings, [*ids, *([account] if account and ids else [])])
+                known = list(dict.fromkeys(known + await holdings.alerts_under([names.id(account)])))
+            before = after = await holdings.of(known)
+            # The account's own deletion takes along what is still under way, and what posts.raw no longer holds.
+            await asyncio.to_thread(send_deletions, settings, [*ids, *([account] if account and known else [])])
             while True:
                 await asyncio.sleep(0.5)
-                await holdings.drop_counts(ids)
-                after = await holdings.of(ids)
+                await holdings.drop_counts(known)
+                after = await holdings.of(known)
                 if not any(after.values()) or time.time() - began > within_s:
                     break
     finally:
         await redis.aclose()
+        if vault is not None:
+            await vault.aclose()
     retention_s = settings.topics.retention_h * 3600
     return Receipt(
         at=rfc3339(began),
-        posts=len(ids),
-        ids_sha256=sorted(hashlib.sha256(i.encode(errors="replace")).hexdigest() for i in ids),
+        posts=len(known),
+        pseudonyms=[] if names.keep else sorted(known),
         before=before,
         after=after,
         clean=not any(after.values()),
@@ -96,8 +107,9 @@ def forget(settings: Settings, author: str | None, post: str | None, receipt: Bi
     """
     if (author is None) == (post is None):
         raise click.UsageError("say which: --author or --post")
-    ids = [post] if post else posts_of(settings, author or "")
-    account = author if author and ":" in author else None
+    names = load_pseudonyms(settings, must=not settings.privacy.keep_ids)
+    ids = [post] if post else posts_of(settings, author or "", names)
+    account = author if author and (":" in author or author.startswith("~")) else None
     done = asyncio.run(forget_posts(settings, ids, account, within))
     if not done.posts:
         raise CrisisError("nothing is known of this author: the handle must be as the source writes it")

@@ -21,6 +21,7 @@ from models.records import Alert
 from streams.broker.labels import publish_labels, read_labels
 from streams.config import Settings
 from streams.outputs.printable import printable, safe_json, shorten
+from streams.view.pseudonyms import load_pseudonyms
 
 __all__ = ["label"]
 
@@ -61,6 +62,7 @@ def give(
     settings: Settings, post: str, verdict: Verdict, query_id: str, instead: str, by: str, text: str | None, lang: str
 ) -> None:
     """Say whether the alert of POST is right. A later word about it replaces this one."""
+    post = named(settings, post)
     if text is None:
         said = label_alert(_alert_of(settings, post, query_id), verdict, by, time.time(), query_id, instead)
     elif not query_id:
@@ -69,6 +71,11 @@ def give(
         said = check_label(Label(post, query_id, verdict, by, time.time(), text, lang, instead=instead))
     publish_labels(settings, [said])
     click.echo(f"{said.query_id}: {WORDS[said.verdict]}, says {said.by}")
+
+
+def named(settings: Settings, typed: str) -> str:
+    """The id a post goes by here, of the platform's or of itself."""
+    return load_pseudonyms(settings, must=False).id(typed)
 
 
 def _alert_of(settings: Settings, post: str, query_id: str) -> Alert:
@@ -121,7 +128,7 @@ def undo(settings: Settings, post: str | None, query_id: str | None, by: str | N
     """Take back what was said about POST, or everything one person said. Workers forget it within seconds."""
     if post is None and by is None:
         raise click.UsageError("say what: a POST, or --by NAME for everything somebody said")
-    found = _chosen(settings, post, query_id, by)
+    found = _chosen(settings, post and named(settings, post), query_id, by)
     if not found:
         raise LabelError("nothing like that was said; `crisis label list` shows all")
     publish_labels(settings, [], [said.key for said in found])

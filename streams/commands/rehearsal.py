@@ -15,6 +15,7 @@ import numpy as np
 from models.bars import Bars
 from models.encoders.ready import Ready
 from models.errors import Rejected
+from models.pseudonyms import OFFLINE
 from models.records import EmbeddedFrame, Match, MatchedFrame, Origin, Post
 from streams.broker.reading import read_values
 from streams.config import Settings
@@ -88,7 +89,7 @@ def _of_file(settings: Settings, path: Path, ready: Ready) -> Iterator[EmbeddedF
     folder = MemoryFolder()
     with open_lines(path, settings.ingest.writer.line_bytes) as lines:
         for number, raw in enumerate(read_frames(iter(lines))):
-            parsed = stages.parse(raw, Origin(0, number), path.stat().st_mtime, b"rehearsal")
+            parsed = stages.parse(raw, Origin(0, number), path.stat().st_mtime, OFFLINE)
             frame = stages.fold(parsed, folder.claim_now(parsed.claims))
             # A budget an hour is judged by when posts were written: a file is read in a moment.
             posts = [msgspec.structs.replace(p, seen_at=p.created_at) for p in frame.posts]

@@ -29,6 +29,7 @@ from streams.pipeline.clusters import ClusterStage
 from streams.pipeline.frames import pack_vectors
 from streams.pipeline.replay import Replay, replay_records
 from streams.releases.versions import make_ready
+from streams.view.pseudonyms import load_pseudonyms
 
 __all__ = ["cluster", "embed", "match", "replay"]
 
@@ -56,7 +57,9 @@ def replay_file(
     ready = make_ready(settings, chosen(settings, version), load_queries(packs))
     with open_lines(path, settings.ingest.writer.line_bytes) as lines:
         frames = read_frames(iter(lines))
-        return replay_records(settings, frames, start_at, ready, on_frame, alerts_out, clusters_out)
+        return replay_records(
+            settings, frames, start_at, ready, on_frame, alerts_out, clusters_out, load_pseudonyms(settings, must=False)
+        )
 
 
 @click.command()

@@ -19,6 +19,7 @@ from models.errors import CrisisError, Rejected
 from models.feedback.teach import teach
 from models.moments import rfc3339
 from models.posts import parse_post
+from models.pseudonyms import Pseudonyms
 from models.queries import load_queries
 from models.records import Alert, Frame, Match, MatchedFrame, Post, account_of
 from models.why_not import why_not as explain
@@ -34,6 +35,7 @@ from streams.pipeline.frames import decode_frame, unpack_vectors
 from streams.releases.versions import make_ready
 from streams.view.connect import connect, reaching_redis
 from streams.view.live import LiveView
+from streams.view.pseudonyms import load_pseudonyms
 
 __all__ = ["why_not"]
 
@@ -88,10 +90,12 @@ def why_not(
         vector = ready.encoder.encode([post.text])[0]
         click.echo(printable(explain(ready.matcher, post, vector)))
     else:
-        click.echo(printable(_of(settings, post_id or "", last_s, version)))
+        pseudonyms = load_pseudonyms(settings, must=False)
+        click.echo(printable(_of(settings, pseudonyms, post_id or "", last_s, version)))
 
 
-def _of(settings: Settings, post_id: str, last_s: float, version: str | None) -> str:
+def _of(settings: Settings, pseudonyms: Pseudonyms, typed: str, last_s: float, version: str | None) -> str:
+    post_id = pseudonyms.id(typed)
     for alert in sorted(asyncio.run(_alerts(settings, post_id)), key=lambda a: a.status):  # active, then withdrawn
         if alert.status == "active" and alert.level == "alert":
             return f"It gave an alert: {alert.query_id}, {alert.alert_id[:8]}, seen {alert.seen_at}."
@@ -101,19 +105,19 @@ def _of(settings: Settings, post_id: str, last_s: float, version: str | None) ->
     trace = _trace(settings, post_id, last_s)
     if trace.deleted:
         return "It was deleted, and with it goes whatever it would have given."
-    if trace.folded_into:
+    if trace.folded_into and trace.clean is None:  # else it took the place of what it repeated, or came twice
         return f"It was folded: it repeats {trace.folded_into}, ask for that one."
     if trace.post is not None and trace.vector is not None:
         ready = make_ready(settings, chosen(settings, version), list(read_queries(settings).values()))
         ready = _taught(settings, ready)
         return explain(ready.matcher, trace.post, _vector(trace, ready), trace.matches)
-    if refused := _refused(settings, post_id):
+    if refused := _refused(settings, pseudonyms, post_id):
         return refused
     if trace.clean is not None:
         waits = time.time() - trace.clean.seen_at
         return f"It is late: read {waits:.0f} s ago, not matched yet; `crisis status` says whether workers keep up."
     since = rfc3339(time.time() - last_s)
-    return f"No post {post_id} came in since {since}: not sent yet, still in posts.raw, or longer ago (--last)."
+    return f"No post {typed} came in since {since}: not sent yet, still in posts.raw, or longer ago (--last)."
 
 
 def _taught(settings: Settings, ready: Ready) -> Ready:
@@ -141,7 +145,7 @@ def _trace(settings: Settings, post_id: str, last_s: float) -> Trace:
     trace, owner = Trace(), account_of(post_id)
     for frame in _frames(settings, "posts.clean", last_s, Frame):
         if mine := [p for p in frame.posts if p.id == post_id]:
-            trace.clean, trace.folded_into = mine[-1], ""
+            trace.clean = mine[-1]
         trace.folded_into = next((r.of for r in frame.repeats if r.id == post_id), trace.folded_into)
         trace.deleted |= any(d.id in (post_id, owner) for d in frame.deletions)
     for matched in _frames(settings, "posts.matched", last_s, MatchedFrame):
@@ -160,12 +164,12 @@ def _frames(settings: Settings, topic: str, last_s: float, kind: type[F]) -> Ite
             yield decode_frame(value, kind)
 
 
-def _refused(settings: Settings, post_id: str) -> str:
+def _refused(settings: Settings, pseudonyms: Pseudonyms, post_id: str) -> str:
     for letter in read_rejects(settings):
         with contextlib.suppress(ValueError, AttributeError, msgspec.MsgspecError):
             raw = letter.reject.raw
             found = msgspec.msgpack.decode(raw) if letter.reject.stage == "embed" else json.loads(raw)
-            if found.get("id") == post_id:
+            if pseudonyms.id(str(found.get("id"))) == post_id:
                 told = f"{letter.reject.reason} at {letter.reject.stage}: {letter.reject.detail}"
                 return f"It was refused ({told}); `crisis rejected show {letter.place}` shows it."
     return ""

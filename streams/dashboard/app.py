@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -14,19 +15,27 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import PlainTextResponse
 
 from models.errors import CrisisError, LabelError
-from streams.config import Settings, secret
+from streams.config import Settings
+from streams.dashboard.access import KEPT, AccessLog, People, access_logger
 from streams.dashboard.headers import SafeHeaders, TokenGate
 from streams.dashboard.routes import Routes
 from streams.search.follower import Searcher
 from streams.view.live import LiveView
+from streams.view.vault import Vault
+from streams.web.exposure import refuse_to_be_open
 
 log = logging.getLogger(__name__)
 
 
 def create_dashboard(settings: Settings, view: LiveView, searcher: Searcher | None) -> Starlette:
-    """The application. Its lifespan runs the feed and the searcher; `app.state.feed` is the Feed."""
-    token = secret(settings.dashboard.token_file, least_chars=16)
-    routes = Routes(settings, view, searcher, token)
+    """The application. Its lifespan runs the feed and the searcher; `app.state.feed` is the Feed, `vault` the Vault."""
+    people = People.read(settings.dashboard.token_file)
+    refuse_to_be_open(
+        "the dashboard", settings.dashboard.host, people, "dashboard.token_file; `crisis token` makes one"
+    )
+    newest: deque[Mapping[str, object]] = deque(maxlen=KEPT)
+    vault = Vault.of(settings)
+    routes = Routes(settings, view, searcher, people, newest, vault)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -46,22 +55,20 @@ def create_dashboard(settings: Settings, view: LiveView, searcher: Searcher | No
                     await task
             if searcher is not None:
                 await searcher.stop()
+            if vault is not None:
+                await vault.aclose()
 
     # A page of somebody else must not reach us by giving its own host name our address, wherever we listen.
     hosts = [host.strip() for host in settings.dashboard.allowed_hosts.split(",") if host.strip()]
     middleware = [Middleware(SafeHeaders), Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)]
-    if token:
-        middleware.append(Middleware(TokenGate, token=token))
-    elif settings.dashboard.host not in ("127.0.0.1", "localhost", "::1"):
-        log.warning(
-            "the dashboard listens on %s without a token: everyone who reaches it can read it (dashboard.token_file)",
-            settings.dashboard.host,
-        )
+    middleware.append(Middleware(AccessLog, newest=newest, log=access_logger(settings.dashboard.access_log)))
+    if people is not None:
+        middleware.append(Middleware(TokenGate, people=people))
     middleware.append(Middleware(GZipMiddleware, minimum_size=1000))
     app = Starlette(routes=routes.table(), middleware=middleware, lifespan=lifespan)
     app.add_exception_handler(LabelError, lambda _, error: PlainTextResponse(f"{error}\n", 400))
     app.add_exception_handler(CrisisError, lambda _, error: PlainTextResponse(f"{error}\n", 503))
-    app.state.feed = routes.feed
+    app.state.feed, app.state.vault = routes.feed, vault
     return app
 
 

@@ -1,11 +1,12 @@
-"""What protects the page: headers that let nothing foreign run in it, an optional token, and the host name.
+"""What protects the page: headers that let nothing foreign run in it, tokens (access.py), and the host name.
 
-The token comes as `Authorization: Bearer …` or, after logging in, in a cookie that holds the end of the session and a
-keyed hash of both. A shift later, or once the token is changed, it opens nothing.
+A token comes as `Authorization: Bearer …` or, after logging in, in a cookie that holds the end of the session, whose it
+is, and a keyed hash of both. A shift later, or once the token is changed, it opens nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import time
 from urllib.parse import parse_qs, quote
@@ -15,8 +16,11 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from streams.dashboard.access import NOBODY, People, Person
+
 COOKIE = "crisis_session"
 SESSION_S = 12 * 3600  # a shift
+GUESS_S = 0.5  # what a wrong token waits for: guessing is slow
 OPEN_PATHS = ("/healthz", "/readyz", "/login", "/static/")
 
 _HEADERS = {
@@ -53,16 +57,27 @@ class SafeHeaders:
 
 
 class TokenGate:
-    """Lets nobody in without the token, but for health and the login page."""
+    """Lets nobody in without a token, but for health and the login page; says further on who it is (`person_of`)."""
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self.app, self.token = app, token
+    def __init__(self, app: ASGIApp, people: People) -> None:
+        self.app, self.people = app, people
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
-        if scope["type"] == "lifespan" or path.startswith(OPEN_PATHS) or self._known(scope):
+        if scope["type"] == "lifespan" or path.startswith(OPEN_PATHS):
             await self.app(scope, receive, send)
-        elif "text/html" in Headers(scope=scope).get("accept", ""):
+            return
+        connection = HTTPConnection(scope)
+        kind, _, given = connection.headers.get("authorization", "").partition(" ")
+        person = self.people.of(given.strip()) if kind.lower() == "bearer" else None
+        person = person or open_session(connection.cookies.get(COOKIE, ""), self.people, time.time())
+        if person is not None:
+            scope.setdefault("state", {})["person"] = person
+            await self.app(scope, receive, send)
+            return
+        if given:
+            await asyncio.sleep(GUESS_S)
+        if "text/html" in Headers(scope=scope).get("accept", ""):
             query = scope.get("query_string", b"").decode("latin-1")
             back = quote(path + (f"?{query}" if query else ""), safe="")
             await RedirectResponse(f"/login?next={back}", 303)(scope, receive, send)
@@ -72,11 +87,11 @@ class TokenGate:
             )
             await refused(scope, receive, send)
 
-    def _known(self, scope: Scope) -> bool:
-        connection = HTTPConnection(scope)
-        kind, _, given = connection.headers.get("authorization", "").partition(" ")
-        by_header = kind.lower() == "bearer" and same(given.strip(), self.token)
-        return open_session(connection.cookies.get(COOKIE, ""), self.token, time.time()) or by_header
+
+def person_of(request: HTTPConnection) -> Person:
+    """Who asks."""
+    found: Person = request.scope.get("state", {}).get("person", NOBODY)
+    return found
 
 
 def own_page(request: Request) -> bool:
@@ -100,16 +115,19 @@ def same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
 
 
-def session_of(token: str, until: float) -> str:
+def session_of(person: Person, until: float) -> str:
     """What the cookie holds: not the token. until: epoch seconds."""
-    signed = hmac.digest(token.encode(), b"crisis dashboard session until %d" % until, "sha256").hex()
-    return f"{int(until)}.{signed}"
+    signed = hmac.digest(person.secret.encode(), b"crisis dashboard session until %d" % until, "sha256").hex()
+    return f"{int(until)}.{person.name}.{signed}"
 
 
-def open_session(cookie: str, token: str, now: float) -> bool:
-    """Is it a session of this token that has not ended?"""
-    until = cookie.partition(".")[0]
-    return until.isdecimal() and len(until) < 12 and now < int(until) and same(cookie, session_of(token, int(until)))
+def open_session(cookie: str, people: People, now: float) -> Person | None:
+    """Whose session it is, if it is one that has not ended."""
+    until, _, rest = cookie.partition(".")
+    person = people.named(rest.partition(".")[0])
+    if person is None or not until.isdecimal() or len(until) > 11 or now >= int(until):
+        return None
+    return person if same(cookie, session_of(person, int(until))) else None
 
 
 def log_out() -> Response:
@@ -119,23 +137,25 @@ def log_out() -> Response:
     return answer
 
 
-async def log_in(request: Request, token: str) -> Response | None:
-    """Answer a sent login form: the way back with a cookie, or None if the token is wrong."""
+async def log_in(request: Request, people: People) -> Response | None:
+    """Answer a sent login form: the way back with a cookie, or None if it is nobody's token."""
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > 8192:
             return None
     form = parse_qs(body.decode("utf-8", "replace"))
-    if not same(form.get("token", [""])[0].strip(), token):
+    person = people.of(form.get("token", [""])[0].strip())
+    if person is None:
         return None
+    request.scope.setdefault("state", {})["person"] = person
     back = form.get("next", ["/"])[0]
     # Only a path of ours: "//host" and "/\host" would lead elsewhere.
     safe = back.startswith("/") and not back.startswith(("//", "/\\")) and back.isprintable()
     answer = RedirectResponse(back if safe else "/", 303)
     answer.set_cookie(
         COOKIE,
-        session_of(token, time.time() + SESSION_S),
+        session_of(person, time.time() + SESSION_S),
         max_age=SESSION_S,
         httponly=True,
         samesite="strict",

@@ -10,6 +10,8 @@
 | /api/taught | Taught: what people said about alerts, how often they were right, which to ask about |
 | POST /api/labels | takes Said, answers with the Label; only from our own page or a program (headers.own_page) |
 | POST /api/labels/undo | takes TakenBack |
+| /open?post | on to the post at its platform, from the vault, or Link as JSON; role label |
+| /api/access | who asked for what lately, without texts, and who opened which post; role administer |
 | /events?(filter)&since | server-sent events, see feed.py |
 | /healthz | the same sentence; 200 while this process follows Redis and Redis answers: else start it again |
 | /readyz | the health of the whole in a sentence, 503 while nothing new can come |
@@ -22,7 +24,7 @@ import contextlib
 import functools
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib.resources import files
 from typing import TypeVar
 
@@ -45,15 +47,17 @@ from models.moments import rfc3339
 from models.queries import load_queries
 from models.records import ClusterEvent
 from streams.config import Settings
+from streams.dashboard.access import ANYBODY, NOBODY, People, Role
 from streams.dashboard.feed import Event, Feed
-from streams.dashboard.headers import log_in, log_out, own_page
+from streams.dashboard.headers import GUESS_S, log_in, log_out, own_page, person_of
 from streams.dashboard.lessons import Lessons, Said, TakenBack
 from streams.dashboard.page_model import AlertPage, Category, Filter, kinds_beside
 from streams.dashboard.stats import Stats, encode
-from streams.outputs.printable import web_link
+from streams.outputs.printable import printable, web_link
 from streams.search.client import Hit, HitPage
 from streams.search.follower import Searcher
 from streams.view.live import LiveView
+from streams.view.vault import Vault
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -104,8 +108,16 @@ def bundled_categories() -> tuple[Category, ...]:
 class Routes:
     """The handlers and what they share."""
 
-    def __init__(self, settings: Settings, view: LiveView, searcher: Searcher | None, token: str | None) -> None:
-        self.view, self.searcher, self.token = view, searcher, token
+    def __init__(
+        self,
+        settings: Settings,
+        view: LiveView,
+        searcher: Searcher | None,
+        people: People | None,
+        newest: Sequence[Mapping[str, object]] = (),
+        vault: Vault | None = None,
+    ) -> None:
+        self.view, self.searcher, self.people, self.newest, self.vault = view, searcher, people, newest, vault
         self.lessons = Lessons(settings)
         status = (lambda: searcher.status) if searcher is not None else None
         self.feed = Feed(settings, view, status, lambda: self.lessons.revision)
@@ -125,6 +137,8 @@ class Routes:
             Route("/api/taught", self.taught),
             Route("/api/labels", self.label, methods=["POST"]),
             Route("/api/labels/undo", self.take_back, methods=["POST"]),
+            Route("/api/access", self.access),
+            Route("/open", self.open),
             Route("/events", self.events),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
@@ -146,6 +160,11 @@ class Routes:
     def _alerts(self, wanted: Filter, most: int, before: int | None = None) -> AlertPage:
         return AlertPage(*self.feed.board.find(wanted, most, before), self.feed.settle())
 
+    def _name(self, request: Request) -> str:
+        """Who asks, where the token says it: a name that nobody can put on."""
+        person = person_of(request)
+        return "" if person.name in (NOBODY.name, ANYBODY) else person.name
+
     async def read_categories(self) -> None:
         """Read the bundled categories beside everything else: the server answers meanwhile."""
         self.categories = await asyncio.to_thread(bundled_categories)
@@ -165,7 +184,12 @@ class Routes:
         for sign in "<>&\u2028\u2029":  # inside <script> no entity is decoded: write them as JSON escapes
             data = data.replace(sign, f"\\u{ord(sign):04x}")
         return HTMLResponse(
-            _templates.get_template("page.html").render(data=Markup(data), token=self.token is not None)
+            _templates.get_template("page.html").render(
+                data=Markup(data),
+                token=self.people is not None,
+                person=self._name(request),
+                opens=self.vault is not None and person_of(request).may("label"),
+            )
         )
 
     async def state(self, _: Request) -> Response:
@@ -216,16 +240,42 @@ class Routes:
         await self._loaded()
         return _json(await self.lessons.taught(self.feed.board.open_alerts()))
 
+    async def access(self, request: Request) -> Response:
+        require(request, "administer")
+        openings = await self.vault.openings() if self.vault is not None else []
+        return _json({"requests": list(self.newest), "openings": openings})
+
+    async def open(self, request: Request) -> Response:
+        """On to the post at its platform; the vault writes down who went."""
+        require(request, "label")
+        post_id = request.query_params.get("post", "")[:1000]
+        if self.vault is None:
+            raise ServiceError(
+                "no link is kept: there is no vault (privacy.vault_url), or ids are as the page shows them"
+            )
+        link = await self.vault.open(post_id, person_of(request).name)
+        if link is None:
+            return PlainTextResponse("no link of this post is kept: it was deleted, or it is longer ago\n", 404)
+        if "json" in request.headers.get("accept", ""):
+            return _json(link)
+        if (url := web_link(link.url)) is not None:
+            return RedirectResponse(url, 303)
+        return PlainTextResponse(f"its source gave no link; it calls the post {printable(link.id)}\n")
+
     async def label(self, request: Request) -> Response:
+        require(request, "label")
         said = await _sent(request, Said)
         alert = self.feed.board.alert(said.alert_id)
         if alert is None:
             raise LabelError("this alert is not on the board any more")
-        label = label_alert(alert, said.verdict, said.by, time.time(), said.query_id, said.instead)
+        label = label_alert(
+            alert, said.verdict, self._name(request) or said.by, time.time(), said.query_id, said.instead
+        )
         await self.lessons.write([label])
         return _json(label)
 
     async def take_back(self, request: Request) -> Response:
+        require(request, "label")
         key = (await _sent(request, TakenBack)).key
         if key not in self.lessons.labels:
             raise LabelError("nothing was said about that, or it is taken back already")
@@ -270,16 +320,24 @@ class Routes:
         return PlainTextResponse(f"{health.sentence}\n", 503 if health.level == "down" else 200)
 
     async def login(self, request: Request) -> Response:
-        if self.token is None:
+        if self.people is None:
             return RedirectResponse("/", 303)
         wrong = False
         if request.method == "POST":
-            if (answer := await log_in(request, self.token)) is not None:
+            if (answer := await log_in(request, self.people)) is not None:
                 return answer
             wrong = True
-            await asyncio.sleep(0.5)  # guessing is slow
+            await asyncio.sleep(GUESS_S)
         back = request.query_params.get("next", "/")
         return HTMLResponse(_templates.get_template("login.html").render(back=back, wrong=wrong), 403 if wrong else 200)
+
+
+def require(request: Request, role: Role) -> None:
+    """Raises HTTPException 403 unless who asks has this role, or a greater one."""
+    if not (person := person_of(request)).may(role):
+        raise HTTPException(
+            403, f"{person.name} may {person.role}, this needs '{role}': ask whoever makes the tokens\n"
+        )
 
 
 async def _next(events: AsyncIterator[Event], stop: asyncio.Task) -> Event | None:

@@ -10,6 +10,7 @@ import msgspec
 
 from models.bars import Bars
 from models.encoders.ready import Ready
+from models.pseudonyms import OFFLINE, Pseudonyms
 from models.records import Alert, ClusterEvent, MatchedFrame, Origin, Reject
 from streams.pipeline import stages
 from streams.pipeline.clusters import ClusterStage, place_alerts
@@ -27,7 +28,8 @@ _json = msgspec.json.Encoder().encode
 
 class Replay:
     """One pass over a file. start_at: epoch seconds that stand for the broker's clock, so that a replay can be
-    repeated. ready: the encoder version, with its queries.
+    repeated. ready: the encoder version, with its queries. pseudonyms: of the deployment, for the very same records;
+    by default ids stay as the file has them.
     """
 
     def __init__(
@@ -35,8 +37,10 @@ class Replay:
         settings: Settings,
         start_at: float,
         ready: Ready,
+        pseudonyms: Pseudonyms = OFFLINE,
     ) -> None:
         self.settings, self.start_at, self.ready = settings, start_at, ready
+        self.pseudonyms = pseudonyms
         self.encoder, self.matcher = ready.encoder, ready.matcher
         self.bars = Bars(settings.match)
         self.folder, self.alerts, self.totals = MemoryFolder(), MemoryAlerts(), Totals()
@@ -48,7 +52,7 @@ class Replay:
     async def feed(self, raw: bytes, number: int) -> tuple[list[Alert], list[ClusterEvent]]:
         """One raw record through every stage."""
         # A millisecond a frame: a later frame's alerts are newer, as they are on the broker.
-        parsed = stages.parse(raw, Origin(0, number), self.start_at + number / 1000, b"replay")
+        parsed = stages.parse(raw, Origin(0, number), self.start_at + number / 1000, self.pseudonyms)
         self.rejects += parsed.rejects
         frame = stages.fold(parsed, await self.folder.claim(parsed.claims))
         worker = self.settings.worker
@@ -77,9 +81,10 @@ def replay_records(
     on_frame: Callable[[int], None] = lambda n: None,
     alerts_out: BinaryIO | None = None,
     clusters_out: BinaryIO | None = None,
+    pseudonyms: Pseudonyms = OFFLINE,
 ) -> Replay:
     """Replay raw records; alerts and cluster events are written as JSON lines as they are made."""
-    replay = Replay(settings, start_at, ready)
+    replay = Replay(settings, start_at, ready, pseudonyms)
 
     async def run() -> None:
         for number, raw in enumerate(records):

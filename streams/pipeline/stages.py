@@ -22,6 +22,7 @@ from models.errors import Rejected
 from models.matching import Matcher
 from models.moments import rfc3339
 from models.posts import parse_post, split_lines, words_of
+from models.pseudonyms import Link, Pseudonyms
 from models.records import Alert, Deletion, EmbeddedFrame, Frame, MatchedFrame, Origin, Post, Reject, Repeat, account_of
 from models.text import READ_CHARS
 from streams.pipeline.frames import pack_vectors, unpack_vectors
@@ -61,6 +62,7 @@ class Parsed(Struct, frozen=True):
     claims: list[Claim | Deletion]  # of the posts and deletions, in the order of their lines
     deletions: list[Deletion]
     rejects: list[Reject]
+    links: list[Link]  # what the posts' pseudonyms stand for
 
     @property
     def read(self) -> int:
@@ -68,12 +70,15 @@ class Parsed(Struct, frozen=True):
         return len(self.posts) + len(self.deletions) + len(self.rejects)
 
 
-def parse(value: bytes, origin: Origin, seen_at: float, author_key: bytes) -> Parsed:
-    """Read one NDJSON record. Never raises: what cannot be read becomes a Reject with its reason and bytes."""
-    parsed = Parsed(origin, [], [], [], [])
+def parse(value: bytes, origin: Origin, seen_at: float, pseudonyms: Pseudonyms) -> Parsed:
+    """Read one NDJSON record. Never raises: what cannot be read becomes a Reject with its reason and bytes.
+
+    Ids, links and mentions are pseudonyms from here on (models/pseudonyms.py), unless these keep them.
+    """
+    parsed = Parsed(origin, [], [], [], [], [])
     for line_number, line in enumerate(split_lines(value)):
         try:
-            record = parse_post(line, seen_at=seen_at, author_key=author_key)
+            sent = parse_post(line, seen_at=seen_at, author_key=pseudonyms.key)
         except Rejected as why:
             parsed.rejects.append(
                 Reject(
@@ -81,13 +86,16 @@ def parse(value: bytes, origin: Origin, seen_at: float, author_key: bytes) -> Pa
                 )
             )
             continue
+        record = pseudonyms.hide(sent)
         if isinstance(record, Deletion):
             parsed.deletions.append(record)
             parsed.claims.append(record)
-        else:
+        elif isinstance(sent, Post):
             parsed.posts.append(record)
+            if (link := pseudonyms.link(sent)) is not None:
+                parsed.links.append(link)
             place = f"{origin.partition}:{origin.offset}:{line_number}"
-            words = words_of(record, author_key)
+            words = words_of(record, pseudonyms.key)
             parsed.claims.append(Claim(record.id, place, words, record.repost_of, record.kind == "update"))
     return parsed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from models.errors import Rejected
+from models.pseudonyms import OFFLINE
 from models.records import Frame, Origin, Post
 from streams.broker.reading import open_topic, seek_to
 from streams.config import Settings
@@ -22,7 +23,7 @@ async def posts_of_file(path: Path) -> list[Post]:
     folder, frames = MemoryFolder(), []
     with open_lines(path) as lines:
         for number, raw in enumerate(read_frames(iter(lines))):
-            parsed = stages.parse(raw, Origin(0, number), path.stat().st_mtime, b"diff")
+            parsed = stages.parse(raw, Origin(0, number), path.stat().st_mtime, OFFLINE)
             frames.append(stages.fold(parsed, await folder.claim(parsed.claims)))
     return at_the_end(frames)
 

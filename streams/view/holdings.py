@@ -10,19 +10,20 @@ from redis.asyncio import Redis
 from models.records import account_of
 from streams.config import Settings
 from streams.view.live import LiveView
+from streams.view.vault import Vault
 
 __all__ = ["Holdings"]
 
 AT_A_TIME = 500
-STORES = ("alerts", "clusters", "snapshot", "folding", "repeats")
+STORES = ("alerts", "clusters", "snapshot", "folding", "repeats", "links")
 
 
 class Holdings:
     """Counts by store; all 0 when none of the posts' words, links, places or texts is left."""
 
-    def __init__(self, redis: Redis, settings: Settings) -> None:
+    def __init__(self, redis: Redis, settings: Settings, vault: Vault | None = None) -> None:
         self._redis, self._prefix = redis, settings.key_prefix
-        self._view = LiveView(redis, settings)
+        self._view, self._vault = LiveView(redis, settings), vault
 
     async def of(self, post_ids: Sequence[str]) -> dict[str, int]:
         """alerts: with a text, link or place. clusters: that show one as an example. snapshot: posts it remembers."""
@@ -38,6 +39,7 @@ class Holdings:
                 found["clusters"] += sum(named in cluster for cluster in clusters)
                 packed = msgspec.msgpack.encode(post_id)
                 found["snapshot"] += any(packed in part for part in snapshot)
+            found["links"] += await self._vault.held(ids) if self._vault is not None else 0
             for store, key in (("folding", "fold:id:"), ("repeats", "repeats:")):
                 found[store] += await self._redis.exists(*(f"{self._prefix}{key}{post_id}" for post_id in ids))
         return found

@@ -16,7 +16,8 @@ lane; alerts carry a revision, clusters a version, and only a newer one replaces
 | latency | list of the newest end-to-end latencies, milliseconds |
 | workers | hash worker → WorkerStatus JSON (status.py) |
 | proposals | clusters the last audit would merge |
-| snapshot-parts, author-key | snapshots.py |
+| snapshot-parts | snapshots.py |
+| key-id | which secret made the pseudonyms: pseudonyms.py |
 | fold:* | folder.py |
 | trial-N | counters of a trial (releases/trial.py) |
 | live | pub/sub channel: {"alert": …} and {"cluster": …} |
@@ -34,7 +35,6 @@ from models.moments import epoch_s
 from models.records import Alert, ClusterEvent, Origin, Repeat, account_of
 from streams.config import Settings
 from streams.view.scripts import script
-from streams.view.snapshots import AUTHOR_KEY
 from streams.view.status import WorkerStatus, decode_status, encode_status
 
 __all__ = ["LiveView"]
@@ -173,11 +173,8 @@ class LiveView:
         return msgspec.json.decode(found, type=list[MergeProposal]) if found else []
 
     async def clear(self) -> int:
-        """Forget everything under the prefix (`crisis topics --reset-view`) but the secret of the pseudonyms: a worker
-        that goes on and one started later must give an author the same one. Returns the number of keys removed.
-        """
+        """Forget everything under the prefix (`crisis topics --reset-view`). Returns the number of keys removed."""
         removed = 0
         async for key in self.redis.scan_iter(match=f"{self.prefix}*", count=1000):
-            if key != f"{self.prefix}{AUTHOR_KEY}".encode():
-                removed += await self.redis.delete(key)
+            removed += await self.redis.delete(key)
         return removed

@@ -1,4 +1,4 @@
-"""What workers must find again: the clusterer's state, and the secret that pseudonyms are made with."""
+"""What a worker must find again: the clusterer's state."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from streams.view.scripts import script
 
 __all__ = ["Kept", "Snapshots"]
 
-AUTHOR_KEY = "author-key"  # stays when the view is forgotten (LiveView.clear)
-
 
 class Kept(Enum):
     """What became of a save."""
@@ -25,7 +23,7 @@ class Kept(Enum):
 
 
 class Snapshots:
-    """Keys (after the prefix): snapshot-parts, author-key."""
+    """Key (after the prefix): snapshot-parts."""
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
         self._redis, self._prefix = redis, settings.key_prefix
@@ -53,12 +51,3 @@ class Snapshots:
             *_, found = await pipe.execute()
         parts = {name.decode(): part for name, part in found.items() if name != b"owner"}
         return parts or None
-
-    async def author_key(self) -> bytes:
-        """The secret of the pseudonyms that all workers share; made by the first that asks."""
-        await self._redis.set(f"{self._prefix}{AUTHOR_KEY}", secrets.token_bytes(32), nx=True)
-        return await self._redis.get(f"{self._prefix}{AUTHOR_KEY}")
-
-    async def keep_author_key(self, key: bytes) -> None:
-        """Say it again: a Redis that came back empty would give the next worker another one."""
-        await self._redis.set(f"{self._prefix}{AUTHOR_KEY}", key, nx=True)

@@ -104,7 +104,8 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
     app.runtime = Runtime(settings)
     handlers = add_agents(app, app.runtime, agents)
     heart = Heart()
-    serve_health(settings.worker.web_host, settings.worker.web_port, heart)
+    told = settings.worker
+    serve_health(told.web_host, told.web_port, heart, told.metrics_token_file)
     waiting = Waiting(app.runtime, Outbox(app, settings)) if "embed" in handlers else None
     if "cluster" in handlers:
         _keep_clusters(app, settings, handlers["cluster"])

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import hmac
 import threading
 import time
+from pathlib import Path
 
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from streams import metrics
+from streams.config import secret
+from streams.web.exposure import LOOPBACK, refuse_to_be_open
 
 LATE_S = 15.0  # the loop beats every second; a loop this late is stuck
 
@@ -31,10 +37,16 @@ class Heart:
         return time.monotonic() - self._at
 
 
-def health_app(heart: Heart) -> Starlette:
-    """healthz: the loop turns. readyz: encoder warm, queries read. Both 503 with the reason otherwise."""
+def health_app(heart: Heart, token: str | None = None) -> Starlette:
+    """healthz: the loop turns. readyz: encoder warm, queries read. Both 503 with the reason otherwise.
 
-    async def metrics_page(_: Request) -> Response:
+    Without a token a page of somebody else must not read it by giving its own host name our address.
+    """
+
+    async def metrics_page(request: Request) -> Response:
+        given = request.headers.get("authorization", "")
+        if token is not None and not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+            return PlainTextResponse("a token is needed: worker.metrics_token_file\n", 401)
         return Response(generate_latest(metrics.REGISTRY), media_type=CONTENT_TYPE_LATEST)
 
     async def healthz(_: Request) -> Response:
@@ -47,10 +59,17 @@ def health_app(heart: Heart) -> Starlette:
             return PlainTextResponse("loading encoder and queries\n", 503)
         return PlainTextResponse("ready\n")
 
-    return Starlette(routes=[Route("/metrics", metrics_page), Route("/healthz", healthz), Route("/readyz", readyz)])
+    hosts = Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK, www_redirect=False)
+    routes = [Route("/metrics", metrics_page), Route("/healthz", healthz), Route("/readyz", readyz)]
+    return Starlette(routes=routes, middleware=[] if token is not None else [hosts])
 
 
-def serve_health(host: str, port: int, heart: Heart) -> None:
-    """Serve in a daemon thread until the process ends. A port already taken is logged by uvicorn and not fatal."""
-    config = uvicorn.Config(health_app(heart), host=host, port=port, log_level="warning", access_log=False)
+def serve_health(host: str, port: int, heart: Heart, token_file: Path | None = None) -> None:
+    """Serve in a daemon thread until the process ends. A port already taken is logged by uvicorn and not fatal.
+
+    Raises ConfigError where other machines could ask without a token.
+    """
+    token = secret(token_file, least_chars=16)
+    refuse_to_be_open("/metrics of the worker", host, token, "worker.metrics_token_file")
+    config = uvicorn.Config(health_app(heart, token), host=host, port=port, log_level="warning", access_log=False)
     threading.Thread(target=uvicorn.Server(config).run, name="health", daemon=True).start()

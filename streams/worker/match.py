@@ -43,6 +43,8 @@ class Match(Handler):
         await self.outbox.delivered()
         metrics.show_bars(self.runtime.bars.now)
         await self.view.put_alerts(given)
+        if (vault := self.runtime.vault) is not None:
+            await vault.prolong([alert.post.id for alert in given if alert.status == "active"])
         for frame, put_by in matched:
             await self._count(frame, put_by)
             await self.runtime.trial.matched(serving, frame)

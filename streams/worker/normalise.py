@@ -21,8 +21,9 @@ class Normalise(Handler):
         for event in events:
             origin, seen_at = origin_of(event), event.message.timestamp
             parsed = await self.runtime.compute(
-                "encode", stages.parse, event.value or b"", origin, seen_at, self.runtime.author_key
+                "encode", stages.parse, event.value or b"", origin, seen_at, self.runtime.pseudonyms
             )
+            await self._keep_links(parsed)
             frame = stages.fold(parsed, await self.runtime.folder.claim(parsed.claims))
             worker = self.runtime.settings.worker
             vector_bytes = 2 * self.runtime.serving.dim
@@ -34,6 +35,12 @@ class Normalise(Handler):
         for parsed, frame in counted:
             await self._count(parsed, frame)
         return events
+
+    async def _keep_links(self, parsed: stages.Parsed) -> None:
+        """Before the posts go on: an alert can be opened from its first moment."""
+        if (vault := self.runtime.vault) is not None:
+            await vault.keep(parsed.links)
+            await vault.drop([deletion.id for deletion in parsed.deletions])
 
     async def _count(self, parsed: stages.Parsed, frame: Frame) -> None:
         counts = {

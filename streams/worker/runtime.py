@@ -15,13 +15,14 @@ from typing import TypeVar
 
 from models.bars import Bars
 from models.encoders.protocol import Encoder
+from models.pseudonyms import Pseudonyms
 from models.queries import Query
 from models.records import account_of
 from streams import metrics
 from streams.broker.labels import Labels, follow_labels, publish_labels
 from streams.broker.queries import follow_queries
 from streams.broker.topics import require_topics
-from streams.config import Settings, secret
+from streams.config import Settings
 from streams.releases.serving import Serving
 from streams.releases.takeover import Takeover
 from streams.releases.topic import follow_release
@@ -30,8 +31,10 @@ from streams.view.attempts import Attempts
 from streams.view.connect import connect, reaching_redis
 from streams.view.folder import RedisFolder
 from streams.view.live import LiveView
+from streams.view.pseudonyms import check_key, load_pseudonyms
 from streams.view.snapshots import Snapshots
 from streams.view.status import WorkerStatus
+from streams.view.vault import Vault
 from streams.worker.skim import Pace, Skim
 from streams.worker.work import Work
 
@@ -56,7 +59,8 @@ class Runtime:
         self.trial = Trial(settings, self.view, self.takeover, self.bars)
         self.pace, self.skim = Pace(settings.worker.context_within_s), Skim(settings)
         self.queries: dict[str, Query] = {}
-        self.author_key = b""
+        self.pseudonyms = Pseudonyms(b"")
+        self.vault: Vault | None = None
         self._threads = {s: ThreadPoolExecutor(1, thread_name_prefix=s) for s in ("encode", "match", "cluster")}
         self._stack = contextlib.AsyncExitStack()
 
@@ -66,7 +70,9 @@ class Runtime:
         with reaching_redis(self.settings.redis):
             async with connect(self.settings.redis) as impatient:  # no Redis at all is said at once
                 await impatient.ping()
-            self.author_key = await self._read_author_key()
+            self.pseudonyms = load_pseudonyms(self.settings)
+            await check_key(self.redis, self.settings, self.pseudonyms)
+            self.vault = Vault.of(self.settings, patient=True)
         self.queries = await self._stack.enter_async_context(follow_queries(self.settings, self._queries_changed))
         if not self.queries:
             log.warning("the queries topic is empty: nothing can match until `crisis topics` or `crisis query add`")
@@ -87,6 +93,8 @@ class Runtime:
         for thread in self._threads.values():
             thread.shutdown(wait=False, cancel_futures=True)
         await self.redis.aclose()
+        if self.vault is not None:
+            await self.vault.aclose()
 
     async def compute(self, thread: str, work: Callable[..., T], *args: object) -> T:
         """Run blocking work in its thread: "encode", "match" or "cluster"."""
@@ -119,13 +127,5 @@ class Runtime:
         metrics.labels.set(len(labels))
 
     async def tell(self, status: WorkerStatus) -> None:
-        """This worker's word about itself; and the key of the pseudonyms, should Redis have lost it."""
+        """This worker's word about itself."""
         await self.view.put_worker(self.name, status)
-        if self.settings.worker.author_key_file is None:
-            await self.snapshots.keep_author_key(self.author_key)
-
-    async def _read_author_key(self) -> bytes:
-        """The secret of the pseudonyms: from its file, or one that all workers share through Redis."""
-        if key := secret(self.settings.worker.author_key_file):
-            return key.encode()
-        return await self.snapshots.author_key()

@@ -15,6 +15,7 @@ import redis
 
 from models.encoders.ready import Ready, load, ready
 from models.queries import load_queries
+from streams.commands.key import make_key
 from streams.commands.topics import prepare
 from streams.config import Settings, load_settings
 from streams.pipeline.outcomes import OUTCOMES
@@ -82,6 +83,8 @@ class Scene:
             "CRISIS_BROKER__BOOTSTRAP": s.broker.bootstrap,
             "CRISIS_REDIS__URL": s.redis.url,
             "CRISIS_ENCODER__REF": "flood",
+            "CRISIS_PRIVACY__KEY_FILE": str(s.privacy.key_file),
+            "CRISIS_PRIVACY__KEEP_IDS": "true",
             "CRISIS_WORKER__WEB_PORT": "0",
             "OMP_NUM_THREADS": "1",
         }
@@ -226,7 +229,12 @@ def scene(
         for node in (kafka, store):
             stack.callback(node.stop)
             node.start()
-        settings = load_settings(broker={"bootstrap": kafka.bootstrap}, redis={"url": store.url})
+        make_key(folder / "key")
+        settings = load_settings(
+            broker={"bootstrap": kafka.bootstrap},
+            redis={"url": store.url},
+            privacy={"key_file": folder / "key", "keep_ids": True},  # a run without faults gives the same ids
+        )
         prepare(settings)
         made = Scene(settings, kafka, store, folder, agents, rate, hostile)
         stack.callback(made.close)

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from models.errors import ConfigError
+from streams.dashboard.access import Person, hash_of
 from streams.dashboard.app import create_dashboard
 from streams.dashboard.headers import COOKIE, SESSION_S, session_of
 from streams.view.connect import connect
@@ -15,6 +16,7 @@ from streams.view.live import LiveView
 from tests.dashboard.serving import settings_for
 
 TOKEN = "correct horse battery staple"
+ME = Person("anybody", "administer", hash_of(TOKEN))
 
 
 @pytest.fixture
@@ -86,13 +88,14 @@ async def test_a_flood_of_a_form_is_refused(client):
 
 
 async def test_the_cookie_of_an_older_token_is_worth_nothing(client):
-    client.cookies.set(COOKIE, session_of("the old token", time.time() + 60))
+    client.cookies.set(COOKIE, session_of(Person("anybody", "administer", hash_of("the old token")), time.time() + 60))
     assert (await client.get("/api/state")).status_code == 401
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
-async def test_a_page_of_somebody_else_reaches_nothing_by_giving_its_name_our_address(redis_url, host):
-    settings = settings_for(redis_url, host=host)
+async def test_a_page_of_somebody_else_reaches_nothing_by_giving_its_name_our_address(redis_url, tmp_path, host):
+    (tmp_path / "token").write_text(TOKEN)
+    settings = settings_for(redis_url, host=host, token_file=tmp_path / "token")
     redis = connect(settings.redis)
     app = create_dashboard(settings, LiveView(redis, settings), None)
     for name, status in (("attacker.example:8080", 400), ("localhost:8080", 200), ("127.0.0.1:8080", 200)):
@@ -115,10 +118,10 @@ async def test_readyz_says_what_the_page_says_to_whoever_asks(client):
 
 
 async def test_a_session_ends_with_the_shift_also_for_who_kept_or_changed_the_cookie(client):
-    client.cookies.set(COOKIE, session_of(TOKEN, time.time() + 60))
+    client.cookies.set(COOKIE, session_of(ME, time.time() + 60))
     assert (await client.get("/api/state")).status_code == 200
-    forged = session_of(TOKEN, 1e9).replace("1000000000", "9999999999")
-    for stale in (session_of(TOKEN, time.time() - 1), forged, "9.", "x"):
+    forged = session_of(ME, 1e9).replace("1000000000", "9999999999")
+    for stale in (session_of(ME, time.time() - 1), forged, "9.", "x"):
         client.cookies.set(COOKIE, stale)
         assert (await client.get("/api/state")).status_code == 401
 

@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import json
 import os
+import secrets
 import signal
 import time
 import uuid
@@ -59,6 +60,9 @@ class Pipeline:
             "CRISIS_REDIS__PREFIX": s.redis.prefix,
             "CRISIS_TOPICS__PREFIX": s.topics.prefix,
             "CRISIS_TOPICS__PARTITIONS": str(s.topics.partitions),
+            "CRISIS_PRIVACY__KEY_FILE": str(s.privacy.key_file),
+            "CRISIS_PRIVACY__KEEP_IDS": str(s.privacy.keep_ids),
+            "CRISIS_PRIVACY__VAULT_URL": s.privacy.vault_url or "",
             "CRISIS_WORKER__WEB_PORT": "0",
             "CRISIS_WORKER__STALL_S": "120",  # a call that returns late on a busy machine is no stall
             "CRISIS_WORKER__SNAPSHOT_S": "0.5",  # frames are acknowledged with a snapshot: nothing waits for its timer
@@ -163,11 +167,20 @@ class Pipeline:
 
 
 @contextlib.asynccontextmanager
-async def pipeline(bootstrap: str, redis_url: str, logs: Path, partitions: int = 4) -> AsyncIterator[Pipeline]:
-    """Topics made, queries loaded, no worker yet."""
+async def pipeline(
+    bootstrap: str, redis_url: str, logs: Path, partitions: int = 4, keep_ids: bool = True
+) -> AsyncIterator[Pipeline]:
+    """Topics made, queries loaded, no worker yet. keep_ids: else posts go by pseudonyms, and there is a vault."""
     prefix = f"t{uuid.uuid4().hex[:8]}."
+    logs.mkdir(parents=True, exist_ok=True)
+    (logs / "key").write_text(secrets.token_urlsafe(32))
     settings = load_settings(
         broker={"bootstrap": bootstrap},
+        privacy={
+            "key_file": logs / "key",
+            "keep_ids": keep_ids,
+            "vault_url": redis_url.removesuffix("/0") + "/1",
+        },
         redis={"url": redis_url, "prefix": prefix},
         topics={"prefix": prefix, "partitions": partitions},
     )

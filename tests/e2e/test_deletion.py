@@ -8,12 +8,16 @@ import time
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from redis.asyncio import Redis
 
 from models.feedback.records import Label
 from streams.broker.authors import posts_of
 from streams.broker.labels import publish_labels, read_labels
 from streams.commands.forget import forget_posts
+from streams.commands.why_not import why_not
+from streams.view.connect import connect
+from streams.view.pseudonyms import load_pseudonyms
 from tests.e2e.harness import newest
 from tests.waiting import PATIENCE_S
 
@@ -23,7 +27,7 @@ WORD, STREET, PLACE = b"zebrafish77", b"Ataturk Cad", b"36.2021"
 
 
 async def keys_that_hold(redis: Redis, words: tuple[bytes, ...]) -> list[bytes]:
-    """Every key whose value holds one of the words, whatever its type."""
+    """Every key that holds one of the words in its name or value, whatever its type."""
     found = []
     async for key in redis.scan_iter(count=1000):
         kind = (await redis.type(key)).decode()
@@ -37,43 +41,58 @@ async def keys_that_hold(redis: Redis, words: tuple[bytes, ...]) -> list[bytes]:
             values = await redis.zrange(key, 0, -1)
         else:
             values = list(await redis.smembers(key))
-        if any(word in value for value in values for word in words):
+        if any(word in value for value in (key, *values) for word in words):
             found.append(key)
     return found
 
 
-async def test_a_deleted_post_leaves_every_store_and_is_not_published_again(start):
+async def test_a_post_goes_by_a_pseudonym_everywhere_and_its_deletion_leaves_every_store(start):
     cry = "my mother is trapped under the rubble, send a rescue team"
+    url = "https://bsky.app/profile/did:plc:victim42/post/1"
     post = {
         "id": "bsky:did:plc:victim42/1",
-        "text": f"URGENT {WORD.decode()} {cry} to {STREET.decode()} 12",
+        "text": f"URGENT {WORD.decode()} {cry} to {STREET.decode()} 12 @mehmet_k",
         "lang": "en",
     }
-    post |= {"source": "bluesky", "author": "victim", "url": "https://a.example/victim42/1"}
+    post |= {"source": "bluesky", "author": "victim42.bsky.social", "url": url}
     post |= {"geo": {"lat": 36.2021, "lon": 36.1601}}
-    words = (WORD, STREET, PLACE, b"a.example/victim42")
-    said = Label(post["id"], "need.search_rescue", "right", "Ada", time.time(), post["text"], "en")
-    async with start(partitions=2) as live:
+    words, names = (WORD, STREET, PLACE), (b"victim42", b"mehmet_k", b"bsky.app/profile")
+    async with start(partitions=2, keep_ids=False) as live:
+        key, vault = load_pseudonyms(live.settings), connect(live.settings.privacy.vault)
+        mine = key.id(post["id"])
+        said = Label(mine, "need.search_rescue", "right", "Ada", time.time(), post["text"], "en")
         await asyncio.to_thread(publish_labels, live.settings, [said])
         await live.start_worker()
         around = [{"id": f"bsky:did:plc:o{n}/1", "author": f"o{n}", "text": f"house {n}: {cry}"} for n in range(12)]
         await live.send([json.dumps(p).encode() for p in (post, *around)])
         await live.until_through(13)
         assert await keys_that_hold(live.redis, words), "it was in no store: the test shows nothing"
+        assert not await keys_that_hold(live.redis, names) and await keys_that_hold(vault, names)
+        topics = ("posts.clean", "posts.embedded", "posts.matched", "alerts", "clusters")
+        assert not [
+            t for t in topics for r in live.read(t) for name in names if name in (r.value or b"") + (r.key or b"")
+        ]
         told = len(live.alerts())
+        trace = await asyncio.to_thread(CliRunner().invoke, why_not, [post["id"]], obj=live.settings)
+        assert "It gave an alert" in trace.output, trace.output
         await live.send([json.dumps({"id": post["id"], "kind": "delete"}).encode()])
         await live.until_through(14)
         left: list = []
 
         async def nowhere() -> bool:
             left[:] = await keys_that_hold(live.redis, words) or await asyncio.to_thread(read_labels, live.settings)
+            left[:] = left or await keys_that_hold(vault, names)
             return not left
 
         await live.become(nowhere, lambda: left)
+        await vault.aclose()
         now = newest(live.alerts())
-        gone = [a for a in now.values() if a["post"]["id"] == post["id"]]
+        gone = [a for a in now.values() if a["post"]["id"] == mine]
         assert len(live.alerts()) > told and gone and {a["status"] for a in gone} == {"withdrawn"}
-        assert not [word for a in gone for word in words if word in json.dumps(a).encode()]
+        assert not [word for a in gone for word in (*words, *names) if word in json.dumps(a).encode()]
+        for topic in ("alerts", "clusters", "labels"):  # what compaction leaves: the last record of each key
+            last = {record.key: record.value or b"" for record in live.read(topic)}
+            assert not [word for value in last.values() for word in words if word in value], topic
         assert all([await live.redis.ttl(f"{live.view.prefix}alert:{a['alert_id']}") > 0 for a in now.values()])
 
 
@@ -90,7 +109,7 @@ async def test_a_forgotten_author_is_in_no_store_and_the_receipt_names_nobody(st
         for n in range(3)
     ]
     others = [{"id": f"web:o{n}", "author": f"o{n}", "text": f"house {n}: {cry}"} for n in range(12)]
-    async with start(partitions=2) as live:
+    async with start(partitions=2, keep_ids=False) as live:
         await live.start_worker()
         await live.send([json.dumps(p).encode() for p in (*hers, *others)])
         await live.until_through(15)
@@ -99,7 +118,13 @@ async def test_a_forgotten_author_is_in_no_store_and_the_receipt_names_nobody(st
         ids = await asyncio.to_thread(posts_of, live.settings, "ayse_k")
         assert sorted(ids) == [p["id"] for p in hers]
         receipt = await forget_posts(live.settings, ids, None, within_s=PATIENCE_S)
-        assert receipt.clean and receipt.posts == 3 and receipt.before["alerts"] and receipt.before["snapshot"]
+        assert (
+            receipt.clean
+            and receipt.posts == 3
+            and receipt.before["alerts"]
+            and receipt.before["snapshot"]
+            and receipt.before["links"]
+        )
         assert not await keys_that_hold(live.redis, words)
         for topic in ("alerts", "clusters"):  # what compaction leaves: the last record of each key
             last = {record.key: record.value for record in live.read(topic)}

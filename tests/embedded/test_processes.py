@@ -55,7 +55,7 @@ def test_a_redis_with_a_password_is_for_who_was_told_it_and_no_list_of_processes
         with redis.Redis.from_url(server.url) as client:
             assert client.ping()
         with redis.Redis(port=server.port) as stranger, pytest.raises(redis.exceptions.AuthenticationError):
-            stranger.get("crisis:author-key")
+            stranger.get("crisis:alerts")
         listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
         assert str(server.port) in listed and "correct-horse" not in listed
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from models.encoders.load import load_encoder
 from models.posts import MAX_TEXT_CHARS
+from models.pseudonyms import Pseudonyms
 from models.records import Frame, Origin
 from streams.pipeline import stages
 from tests.hostile.inputs import LINES, ORDINARY, TEXTS, invented, line, repeated
@@ -30,7 +31,7 @@ class Cost:
     def of(self, record: bytes) -> tuple[float, float, int]:
         """Seconds of CPU to parse and to encode, and bytes."""
         begun = time.process_time()
-        parsed = stages.parse(record, AT, 1.7e9, b"key")
+        parsed = stages.parse(record, AT, 1.7e9, Pseudonyms(b"key"))
         between = time.process_time()
         stages.embed(Frame(AT, parsed.posts), self.encoder)
         return between - begun, time.process_time() - between, len(record)

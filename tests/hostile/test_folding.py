@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from models.pseudonyms import OFFLINE
 from models.records import Origin
 from streams.pipeline import stages
 from streams.pipeline.memory import MemoryFolder
@@ -26,7 +27,7 @@ class Stream:
         return await self.read(b"\n".join(lines), self.offset)
 
     async def read(self, value, offset):
-        parsed = stages.parse(value, Origin(0, offset), 1e9 + offset, b"key")
+        parsed = stages.parse(value, Origin(0, offset), 1e9 + offset, OFFLINE)
         return stages.fold(parsed, await self.folder.claim(parsed.claims))
 
 

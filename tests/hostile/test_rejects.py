@@ -4,6 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.pseudonyms import OFFLINE
 from models.records import Origin, Reject
 from streams.pipeline import stages
 
@@ -15,7 +16,7 @@ def of(reason, line):
 
 
 def test_a_record_of_empty_objects_makes_no_record_of_each():
-    parsed = stages.parse(b"{}\n" * 10_000, Origin(0, 1), 1e9, b"k")
+    parsed = stages.parse(b"{}\n" * 10_000, Origin(0, 1), 1e9, OFFLINE)
     sent = stages.sum_up(parsed.rejects)
     assert parsed.read == len(parsed.rejects) == 10_000  # counted one by one
     assert len(sent) <= MOST + 10 and sum(len(msgspec.json.encode(r)) for r in sent) < 4 * 30_000  # 57 times, it was

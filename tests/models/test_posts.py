@@ -7,7 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from models.errors import Rejected
-from models.posts import MAX_ID_CHARS, MAX_TEXT_CHARS, REASONS, parse_post, pseudonym, split_lines
+from models.posts import MAX_ID_CHARS, MAX_TEXT_CHARS, REASONS, parse_post, split_lines
+from models.pseudonyms import pseudonym
 from models.records import Deletion, Geo, Post
 
 SEEN_AT = 1_770_000_000.0  # 2026-02-02

@@ -11,6 +11,7 @@ from models.alerts import make_alerts, place_in_cluster
 from models.encoders.load import load_encoder
 from models.errors import VersionMismatch
 from models.matching import MatchConfig, Matcher
+from models.pseudonyms import OFFLINE
 from models.queries import Query
 from models.records import Deletion, Frame, Geo, Origin, Post
 from streams.pipeline import stages
@@ -48,7 +49,7 @@ def posts(*texts, kind="create", seen_at=10.0):
 @given(st.lists(st.binary(max_size=40) | st.just(line("a", "hello world")), max_size=6))
 def test_every_line_becomes_a_post_a_deletion_or_a_reject(lines):
     value = b"\n".join(lines)
-    parsed = stages.parse(value, Origin(1, 2), 1e9, b"key")
+    parsed = stages.parse(value, Origin(1, 2), 1e9, OFFLINE)
     assert parsed.read == len([x for x in value.split(b"\n") if x.strip(b" \t\r")])
     claimed = [c.post_id if isinstance(c, Claim) else c for c in parsed.claims]
     assert [c for c in claimed if isinstance(c, str)] == [p.id for p in parsed.posts]
@@ -56,7 +57,7 @@ def test_every_line_becomes_a_post_a_deletion_or_a_reject(lines):
 
 
 def test_a_reject_keeps_its_reason_its_place_and_its_bytes():
-    parsed = stages.parse(line("a", "fine text") + b'\n{"id": "b", "te', Origin(3, 7), 1e9, b"key")
+    parsed = stages.parse(line("a", "fine text") + b'\n{"id": "b", "te', Origin(3, 7), 1e9, OFFLINE)
     (reject,) = parsed.rejects
     assert (reject.origin, reject.line, reject.raw) == (Origin(3, 7), 1, b'{"id": "b", "te')
     assert reject.reason
@@ -64,7 +65,9 @@ def test_a_reject_keeps_its_reason_its_place_and_its_bytes():
 
 
 def test_folding_keeps_the_original_and_counts_the_repeat():
-    parsed = stages.parse(line("a", "same words here") + b"\n" + line("b", "same words here"), Origin(0, 0), 1e9, b"k")
+    parsed = stages.parse(
+        line("a", "same words here") + b"\n" + line("b", "same words here"), Origin(0, 0), 1e9, OFFLINE
+    )
     frame = stages.fold(parsed, [Verdict(), Verdict(repeats="a")])
     assert [p.id for p in frame.posts] == ["a"]
     assert [(r.id, r.of) for r in frame.repeats] == [("b", "a")]
@@ -72,7 +75,7 @@ def test_folding_keeps_the_original_and_counts_the_repeat():
 
 def test_an_explicit_edit_is_never_folded_and_a_new_text_under_an_old_id_is_an_edit():
     parsed = stages.parse(
-        line("a", "one text", kind="update") + b"\n" + line("b", "another text"), Origin(0, 0), 1e9, b"k"
+        line("a", "one text", kind="update") + b"\n" + line("b", "another text"), Origin(0, 0), 1e9, OFFLINE
     )
     frame = stages.fold(parsed, [Verdict(repeats="x"), Verdict(edits=True)])
     assert [(p.id, p.kind) for p in frame.posts] == [("a", "update"), ("b", "update")]

@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError
 
 from models.clusters.state import Changes
+from models.pseudonyms import Link
 from models.records import Deletion, Origin
 from streams.config import load_settings
 from streams.pipeline.ports import Claim
@@ -17,10 +18,11 @@ from streams.view.folder import RedisFolder
 from streams.view.live import LiveView
 from streams.view.snapshots import Kept, Snapshots
 from streams.view.status import WorkerStatus
+from streams.view.vault import Vault
 from tests.dashboard.seeding import invent
 
 GUIDE = (Path(__file__).parents[2] / "deploy" / "security.md").read_text(encoding="utf-8")
-USERS = dict(re.findall(r"^user (\w+) (.+)$", GUIDE, re.M))
+USERS = dict(re.findall(r"^user ([\w-]+) (.+)$", GUIDE, re.M))
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ async def test_a_worker_can_do_all_it_does_and_touch_nothing_else(as_user):
     await view.add_latencies([1.0])
     await snapshots.load()
     assert await snapshots.save(Changes({"head": b"state"}, [], True)) is Kept.SAVED
-    assert await snapshots.author_key() and await view.clear()
+    assert await view.clear()
     for forbidden in (redis.flushall(), redis.config_get("*"), redis.set("others", 1), redis.keys("*")):
         with pytest.raises(NoPermissionError):
             await forbidden
@@ -66,3 +68,19 @@ async def test_a_dashboard_can_read_and_follow_and_write_nothing(as_user):
     await redis.ping()
     with pytest.raises(NoPermissionError):
         await view.put_worker("w", WorkerStatus(time.time()))
+
+
+async def test_a_worker_can_put_links_into_the_vault_and_never_read_one(as_user):
+    link = Link("~a/1", "bsky:did:plc:a/1", "https://a.example/1")
+    writer, reader = await as_user("vault-writer"), await as_user("vault-reader")
+    written, read = Vault(writer, load_settings()), Vault(reader, load_settings())
+    await written.keep([link])
+    await written.prolong([link.post_id])
+    assert await read.open(link.post_id, "ada") == link and len(await read.openings()) == 1
+    for forbidden in (writer.get("vault:link:~a/1"), writer.xrange("vault:log"), reader.delete("vault:log")):
+        with pytest.raises(NoPermissionError):
+            await forbidden
+    with pytest.raises(NoPermissionError):
+        await written.open(link.post_id, "a worker")
+    await written.drop(["~a"])
+    assert await read.held([link.post_id]) == 0

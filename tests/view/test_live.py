@@ -211,15 +211,6 @@ async def test_clear_forgets_everything_under_the_prefix_only(view):
     assert await view.redis.keys("*") == [b"other"]
 
 
-async def test_a_cleared_view_keeps_the_secret_of_the_pseudonyms(view):
-    """Workers that go on hold it already: one that starts later must give an author the same pseudonym."""
-    snapshots = Snapshots(view.redis, Settings())
-    before = await snapshots.author_key()
-    await snapshots.save(Changes({"head": b"clusters"}, [], True))
-    assert await view.clear() == 1
-    assert await snapshots.author_key() == before and await snapshots.load() is None
-
-
 async def test_a_save_replaces_the_parts_that_changed_and_nothing_else(view):
     snapshots = Snapshots(view.redis, Settings())
     assert await snapshots.load() is None

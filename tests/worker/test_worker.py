@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from models.errors import ServiceError
+from streams.commands.key import make_key
 from streams.commands.topics import prepare, topics
 from streams.config import Settings, load_settings
 from tests.outputs.topics import fresh_prefix
@@ -27,8 +28,14 @@ AWAY = "redis://:a-secret@127.0.0.1:1/0"
 
 
 @pytest.fixture
-def settings(embedded_broker) -> Settings:
-    return load_settings(broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()}, redis={"url": AWAY})
+def settings(embedded_broker, tmp_path) -> Settings:
+    make_key(tmp_path / "key")
+    return load_settings(
+        broker={"bootstrap": embedded_broker},
+        topics={"prefix": fresh_prefix()},
+        redis={"url": AWAY},
+        privacy={"key_file": tmp_path / "key"},
+    )
 
 
 @contextlib.contextmanager
@@ -38,6 +45,7 @@ def running(command: list[str], settings: Settings, folder: Path, port: int = 0)
         "CRISIS_BROKER__BOOTSTRAP": settings.broker.bootstrap,
         "CRISIS_TOPICS__PREFIX": settings.topics.prefix,
         "CRISIS_REDIS__URL": settings.redis.url,
+        "CRISIS_PRIVACY__KEY_FILE": str(settings.privacy.key_file or ""),
         "CRISIS_WORKER__WEB_PORT": str(port),
         "F_DATADIR": str(folder / "faust"),
     }

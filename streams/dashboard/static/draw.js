@@ -18,9 +18,9 @@ export function el(tag, className = "", text = "") {
 function choice(button, value) { button.dataset.value = value ?? ""; }
 
 function link(anchor, url) {
-  if (/^https?:\/\//i.test(url ?? "")) {
+  if (/^(https?:\/\/|\/open\?)/i.test(url ?? "")) {
     anchor.href = url;
-    anchor.title = anchor.host; // where it leads, before anybody goes; nothing where the address has none
+    anchor.title = url.startsWith("/") ? "" : anchor.host; // where it leads, before anybody goes; nothing where the address has none
   } else anchor.textContent = "";
 }
 
@@ -83,7 +83,8 @@ export function card(shown, clusters, old = null, labels = new Map()) {
   placed(made, alert.cluster_id, clusters);
   located(part(".place"), alert.post.geo);
   say(part(".posted"), Math.abs(seen - created) > 600000 ? `posted ${moment(created)}` : "");
-  if (alert.post.url) link(part(".open"), alert.post.url);
+  const to = address(alert.post.url, alert.post.id);
+  if (to && !gone) link(part(".open"), to);
   else part(".open")?.replaceChildren();
   return made;
 }
@@ -226,10 +227,14 @@ export function hit(found) {
   choice(part(".lang"), found.lang);
   part(".source bdi").textContent = found.source;
   choice(part(".source"), found.source);
-  if (found.url) link(part(".open"), found.url);
+  const to = address(found.url, found.id);
+  if (to) link(part(".open"), to);
   else part(".open").replaceChildren();
   return made;
 }
+
+// Where a post can be read: at its platform, or by way of the vault, for who may open it (access.py).
+const address = (url, id) => url ?? ("opens" in document.body.dataset ? `/open?post=${encodeURIComponent(id)}` : null);
 
 const AID = ["need", "offer"]; // the kinds of a category that is no notice
 

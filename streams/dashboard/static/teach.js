@@ -5,8 +5,8 @@ import { moment, number, plural } from "./words.js";
 export const VERDICTS = { r: ["right", "right", "✓"], w: ["wrong", "wrong", "✗"], o: ["other", "other category", "⇄"], n: ["none", "not a need", "∅"] };
 const SAID = Object.fromEntries(Object.values(VERDICTS).map(([verdict, words]) => [verdict, words]));
 let known = new Map(); // post and query → [verdict, who], of what is on the page
-let who = "";
-try { who = localStorage.getItem("who") ?? ""; } catch { /* private window: asked once a page */ }
+let who = document.body.dataset.person ?? ""; // of a token that names somebody
+try { who ||= localStorage.getItem("who") ?? ""; } catch { /* private window: asked once a page */ }
 
 const key = (post, query) => `${post} ${query}`;
 

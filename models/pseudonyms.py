@@ -1,0 +1,118 @@
+"""Post ids, links, handles and mentions → keyed pseudonyms, before a post goes on to anybody.
+
+An id like `bsky:did:plc:x/3k`, a link or a mention names somebody's account. `Pseudonyms.hide` takes them out of a
+post: ids become keyed hashes that keep their shape (`~ACCOUNT/POST`: what stands before the slash is still one account,
+so deletions of an account, folding and quotas go on working), mentions and links to accounts in the text a short one.
+The original id and link are returned beside it, for whoever keeps them apart (streams/view/vault.py).
+
+Keyed hashing (RFC 7693, section 2.9), not plain hashing: ids are public, so a plain hash is undone by hashing them all.
+What this does not hide: the words themselves, which anybody can look for on the platform.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import msgspec
+from msgspec import Struct
+
+from models.records import Deletion, Post
+from models.text import MENTION, URL
+
+__all__ = ["LEAST_KEY_CHARS", "OFFLINE", "Link", "Pseudonyms", "keyed_hash", "pseudonym"]
+
+LEAST_KEY_CHARS = 32  # of the secret: whoever guesses it can undo every pseudonym
+MARK = "~"  # an id that begins with it is a pseudonym already: what people copy from a page can be typed again
+_ID_BYTES = 12  # 96 bits: among 10⁹ posts two are alike with a chance of 10⁻¹¹
+_SHORT = 8  # hex digits of a mention
+_KEYED = re.compile(r"~[0-9a-f]{24}(?:/[0-9a-f]{24})?")
+_ACCOUNT = re.compile(r"\bdid:[a-z]{1,10}:[A-Za-z0-9._:%-]{8,}")
+# What leads to an account or to a post of one: everything on these hosts, and a path with an @ in it (Mastodon).
+_OF_ACCOUNTS = re.compile(
+    r"(?:https?://)?(?:[\w-]+\.)?(?:(?:x|twitter|facebook|fb|instagram|threads|tiktok|youtube|vk|linkedin|reddit|telegram|"
+    r"snapchat|weibo)\.(?:com|net|me)|fb\.me|bsky\.app|t\.me|wa\.me)(?:/|$)|[^?#]*/(?:@|users/|profile/|u/)",
+    re.IGNORECASE,
+)
+_HOST = re.compile(r"(?:https?://)?[^/?#]{1,253}", re.IGNORECASE)
+
+
+class Link(Struct, frozen=True):
+    """Where a post can be read: `id` and `url` as its source gave them. `post_id` is its pseudonym."""
+
+    post_id: str
+    id: str
+    url: str | None = None
+
+
+class Pseudonyms:
+    """What one secret makes of ids, handles and mentions. keep: leave them as they are (`privacy.keep_ids`)."""
+
+    def __init__(self, key: bytes, keep: bool = False) -> None:
+        self.key, self.keep = key, keep
+
+    def id(self, post_id: str) -> str:
+        """The pseudonym of a post's or account's id; one that is a pseudonym already stays.
+
+        Nobody gains by sending such an id: a source's token puts the source's name before it, and what files and
+        brokers hold is trusted with ids anyway.
+        """
+        if self.keep or _KEYED.fullmatch(post_id):
+            return post_id
+        account, slash, _ = post_id.partition("/")
+        # An id that begins with a slash is its own account (models.records.account_of).
+        owner = MARK + keyed_hash(account or post_id, self.key, b"account", _ID_BYTES)
+        return f"{owner}/{keyed_hash(post_id, self.key, b'post', _ID_BYTES)}" if slash and account else owner
+
+    def text(self, text: str) -> str:
+        """The text without names of accounts: mentions, ids of accounts, links to accounts and their posts."""
+        if self.keep:
+            return text
+        if "/" in text or "www." in text.lower():
+            text = URL.sub(self._link, text)
+        if "did:" in text:
+            text = _ACCOUNT.sub(lambda found: "@" + self._short(found.group()), text)
+        return MENTION.sub(lambda found: "@" + self._short(found.group()), text) if "@" in text else text
+
+    def hide(self, record: Post | Deletion) -> Post | Deletion:
+        """The same record under pseudonyms: no id, link or handle of its platform is left in it."""
+        if self.keep:
+            return record
+        if isinstance(record, Deletion):
+            return msgspec.structs.replace(record, id=self.id(record.id))
+        return msgspec.structs.replace(
+            record,
+            id=self.id(record.id),
+            text=self.text(record.text),
+            url=None,
+            reply_to=record.reply_to and self.id(record.reply_to),
+            repost_of=record.repost_of and self.id(record.repost_of),
+        )
+
+    def link(self, post: Post) -> Link | None:
+        """What `hide` takes away of a post; None where it stays."""
+        return None if self.keep else Link(self.id(post.id), post.id, post.url)
+
+    def _link(self, found: re.Match[str]) -> str:
+        url = found.group()
+        if not _OF_ACCOUNTS.match(url):
+            return url
+        host = _HOST.match(url)
+        return f"{host.group() if host else ''}/{self._short(url)}"
+
+    def _short(self, name: str) -> str:
+        return pseudonym(name, self.key)[:_SHORT]
+
+
+OFFLINE = Pseudonyms(b"file", keep=True)  # for files that one has anyway: their ids stay, and may be compared
+
+
+def pseudonym(handle: str, key: bytes) -> str:
+    """A keyed hash of an author's name: the same author under the same key, unreadable without it."""
+    return keyed_hash(handle.strip().removeprefix("@").lower(), key, b"author")
+
+
+def keyed_hash(text: str, key: bytes, purpose: bytes, size: int = 16) -> str:
+    """BLAKE2b of the text under the key, as hex digits. purpose: at most 16 bytes; other purpose, other hash."""
+    key = key if len(key) <= 64 else hashlib.blake2b(key).digest()
+    return hashlib.blake2b(text.encode(errors="replace"), digest_size=size, key=key, person=purpose).hexdigest()

@@ -1,0 +1,81 @@
+"""What a platform calls a post, an account or a person is in nothing that goes on; the shape of ids stays."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.posts import parse_post
+from models.pseudonyms import Pseudonyms
+from models.records import Deletion, account_of
+from models.text import DEFAULT_CLEANING, clean
+
+KEY = b"a secret of more than thirty-two characters"
+NAMES = Pseudonyms(KEY)
+
+
+def hidden(text: str, **fields: object):
+    line = {"id": "bsky:did:plc:victim42/3k", "text": text} | fields
+    import json
+
+    return NAMES.hide(parse_post(json.dumps(line).encode(), seen_at=1.7e9, author_key=KEY))
+
+
+def test_neither_id_nor_link_nor_handle_of_the_platform_is_left():
+    post = hidden(
+        "help @mehmet_k and @ayse@m.example, https://bsky.app/profile/did:plc:victim42/post/3k or did:plc:victim42abc",
+        author="victim42.bsky.social",
+        url="https://bsky.app/profile/did:plc:victim42/post/3k",
+        reply_to="bsky:did:plc:other77/1",
+        repost_of="bsky:did:plc:other77/2",
+    )
+    told = repr(post)
+    assert not [word for word in ("victim42", "mehmet", "ayse", "other77", "3k", "m.example") if word in told]
+    assert post.url is None and post.text.startswith("help @") and "https://bsky.app/" in post.text
+
+
+def test_posts_of_one_account_stay_posts_of_one_account_and_a_deletion_finds_them():
+    one, two = NAMES.id("bsky:did:plc:x/1"), NAMES.id("bsky:did:plc:x/2")
+    assert one != two and account_of(one) == account_of(two) == NAMES.id("bsky:did:plc:x") != one
+    assert NAMES.hide(Deletion("bsky:did:plc:x/1", 1.0)) == Deletion(one, 1.0)
+    assert NAMES.id("sms:gov") == account_of(NAMES.id("sms:gov")) and "/" not in NAMES.id("/odd")
+
+
+def test_without_the_secret_an_id_that_everybody_knows_cannot_be_found_again():
+    assert Pseudonyms(b"another secret").id("bsky:did:plc:x/1") != NAMES.id("bsky:did:plc:x/1")
+
+
+def test_what_a_page_shows_can_be_typed_again():
+    for post_id in ("bsky:did:plc:x/1", "sms:gov"):
+        assert NAMES.id(NAMES.id(post_id)) == NAMES.id(post_id)
+
+
+def test_a_mention_is_one_person_however_it_is_written_and_an_encoder_reads_the_same():
+    one, two = hidden("@Mehmet_K needs water"), hidden("@mehmet_k needs water")
+    assert one.text == two.text != hidden("@mehmet_l needs water").text
+    assert clean(one.text, DEFAULT_CLEANING) == clean("@mehmet_k needs water", DEFAULT_CLEANING)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://x.com/a/status/1", "https://m.example/@a/11", "www.facebook.com/a", "https://t.me/a", "HTTPS://X.com/a"],
+)
+def test_links_to_accounts_lose_what_names_them_and_other_links_stay(url):
+    assert "/a" not in hidden(f"see {url} please").text
+    assert hidden("see https://donate.example/where/to").text == "see https://donate.example/where/to"
+
+
+def test_a_setting_keeps_everything_as_it_is():
+    keeping = Pseudonyms(KEY, keep=True)
+    line = b'{"id": "bsky:did:plc:x/1", "text": "help @mehmet", "url": "https://bsky.app/profile/x/post/1"}'
+    post = parse_post(line, seen_at=1.7e9, author_key=KEY)
+    assert keeping.hide(post) == post and keeping.link(post) is None and keeping.id(post.id) == post.id
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_any_id_and_text_has_a_pseudonym_and_accounts_stay_together(post_id, text):
+    assert account_of(NAMES.id(post_id)) == account_of(NAMES.id(NAMES.id(post_id)))
+    if not NAMES.id(post_id).startswith(post_id[:1] or "x") and post_id:
+        assert post_id not in (NAMES.id(post_id), "~")
+    NAMES.text(text).encode(errors="replace")
+    if "/" in post_id[1:] and post_id[0] != "/":
+        assert account_of(NAMES.id(post_id)) == account_of(NAMES.id(account_of(post_id)))
