@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Where this is set, every process compiles anew all that it imports: a worker's start cost 4.4 s of CPU, and costs 1.9.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test bench chaos clean redis
+.PHONY: demo test bench chaos digests clean redis
 
 demo: redis .venv/core
 	$(BIN)/crisis demo $(ARGS)
@@ -22,6 +22,10 @@ bench: .venv/core
 # Every fault on Apache Kafka and Redis, about 25 minutes; ARGS="frozen" runs those with that word and keeps the others.
 chaos: .venv/test
 	$(BIN)/python -m tests.chaos $(ARGS)
+
+# The images of others by digest, as their registry has them now: look at the difference before you commit it.
+digests: .venv/core
+	$(BIN)/python deploy/digests.py
 
 # Told before the long install: the demo's Redis is this machine's, or the one in a wheel, which there is for these.
 redis:

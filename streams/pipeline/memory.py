@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from models.records import Alert, Deletion, account_of
-from streams.pipeline.ports import Claim, Verdict
+from models.records import Alert, account_of
+from streams.pipeline.ports import KEPT_REPEATS, Claim, Gone, Verdict
 
 __all__ = ["MemoryFolder"]
 
@@ -17,20 +17,31 @@ class MemoryFolder:
         self._by_text: dict[str, tuple[str, str]] = {}  # fingerprint → (post id, place)
         self._by_id: dict[str, tuple[str, str, str]] = {}  # post id → (first place, last place, fingerprint now)
         self._gone: set[str] = set()  # deleted ids: should one be an account's, its posts are originals no more
+        self._kept: dict[str, tuple[str, str, bytes]] = {}  # repeat's id → (place, fingerprint, post)
+        self._of: dict[str, list[str]] = {}  # post id → its kept repeats, lowest ids first
+        self._heads: dict[str, set[str]] = {}  # account → its posts that have some
+        self._raised: dict[str, set[str]] = {}  # place → what took the place of another there
 
-    async def claim(self, claims: Sequence[Claim | Deletion]) -> list[Verdict]:
+    async def claim(self, claims: Sequence[Claim | Gone]) -> list[Verdict]:
         return self.claim_now(claims)
 
-    def claim_now(self, claims: Sequence[Claim | Deletion]) -> list[Verdict]:
+    def claim_now(self, claims: Sequence[Claim | Gone]) -> list[Verdict]:
         """The same, for who has no event loop."""
-        verdicts = []
-        for claim in claims:
-            if isinstance(claim, Deletion):
-                self._release(claim.id)
-                self._gone.add(claim.id)
-            else:
-                verdicts.append(self._claim(claim))
-        return verdicts
+        return [self._one(claim) for claim in claims]
+
+    def _one(self, claim: Claim | Gone) -> Verdict:
+        if isinstance(claim, Gone):
+            self._release(claim.post_id)
+            self._kept.pop(claim.post_id, None)
+            self._gone.add(claim.post_id)
+            for head in [claim.post_id, *sorted(self._heads.get(claim.post_id, ()))]:
+                self._raise(head, claim.place)
+            verdict = Verdict()
+        else:
+            verdict = self._claim(claim)
+        raised = sorted(self._raised.get(claim.place, ()))
+        again = [self._kept[i][2] for i in raised if i in self._kept and account_of(i) not in self._gone]
+        return Verdict(verdict.repeats, verdict.edits, tuple(again))
 
     def _claim(self, claim: Claim) -> Verdict:
         first = self._by_text.get(claim.fingerprint)
@@ -39,17 +50,52 @@ class MemoryFolder:
         known = self._by_id.get(claim.post_id)
         if not (claim.edit or (known is not None and (known[1] == claim.place or known[2] != claim.fingerprint))):
             if first is not None and first[1] != claim.place:
-                return Verdict(repeats=first[0])
+                return self._repeat(claim, first[0])
             of = claim.repost_of
             if of is not None and of != claim.post_id and of in self._by_id and account_of(of) not in self._gone:
-                return Verdict(repeats=of)
-        if known is not None and known[2] != claim.fingerprint:
+                return self._repeat(claim, of)
+        if self._kept.get(claim.post_id, ("", claim.fingerprint))[1] != claim.fingerprint:
+            del self._kept[claim.post_id]
+        says_another = known is not None and known[2] != claim.fingerprint
+        if says_another:
             self._release(claim.post_id)
         if first is None:
             self._by_text[claim.fingerprint] = (claim.post_id, claim.place)
         begun = claim.place if known is None else known[0]
         self._by_id[claim.post_id] = (begun, claim.place, claim.fingerprint)
+        if says_another:
+            self._raise(claim.post_id, claim.place)
         return Verdict(edits=begun != claim.place)
+
+    def _repeat(self, claim: Claim, of: str) -> Verdict:
+        if of != claim.post_id:
+            self._kept[claim.post_id] = (claim.place, claim.fingerprint, claim.post)
+            self._add(of, claim.post_id)
+            for over in self._of[of][KEPT_REPEATS:]:
+                self._kept.pop(over, None)
+            del self._of[of][KEPT_REPEATS:]
+        return Verdict(repeats=of)
+
+    def _raise(self, of: str, place: str) -> None:
+        """It says it no more: the first of its repeats that still does takes its place, the others repeat that one."""
+        heir = ""
+        for post_id in self._of.pop(of, []):
+            if post_id not in self._kept or account_of(post_id) in self._gone:
+                continue
+            if heir:
+                self._add(heir, post_id)
+                continue
+            heir, (at, said, _) = post_id, self._kept[post_id]
+            first = self._by_text.get(said)
+            if first is None or account_of(first[0]) in self._gone:
+                self._by_text[said] = (heir, at)
+            self._by_id[heir] = (at, at, said)
+            self._raised.setdefault(place, set()).add(heir)
+        self._heads.get(account_of(of), set()).discard(of)
+
+    def _add(self, of: str, post_id: str) -> None:
+        self._of[of] = sorted({*self._of.get(of, ()), post_id})
+        self._heads.setdefault(account_of(of), set()).add(of)
 
     def _release(self, post_id: str) -> None:
         *_, fingerprint = self._by_id.pop(post_id, ("",))

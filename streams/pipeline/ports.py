@@ -6,14 +6,15 @@ can take another's words, be first with them and delete or edit them away (model
 gives its old text up and is never folded itself; a deleted post gives up its text, a deleted account those of all its
 posts. So no post is folded into one that does not say it.
 
-`place` (partition:offset:line) tells a redelivered frame from a repeat, so processing a frame twice gives the same
-answer twice. One case differs: where the original was edited or deleted in between, what was a repeat the first time is
-a post of its own the second time. A need is then told twice rather than lost.
+When a post is edited or deleted, what was folded into it lives on: the first of its repeats takes its place as a post
+of its own, and the others repeat that one. Of each post KEPT_REPEATS repeats are kept for that, those with the lowest
+ids: ids are keyed hashes, so nobody can choose to be among them and then take them all back. The next one to say it is
+an original again anyway. An account that is closed takes its own repeats along; what others repeated lives on.
 
-Posts folded before their original was edited or deleted are not brought back: of a repeat only its id is kept. To keep
-whole posts, their own edits and deletions, and the order in which they take each other's place, would cost Redis as
-much again as folding does, and would count a post both as folded and as matched. The next one to say it is an original
-again.
+`place` (partition:offset:line) tells a redelivered frame from a repeat, so processing a frame twice gives the same
+answer twice: what took another's place there does so again, unless it is gone or says something else by now. One case
+differs: where the original was edited or deleted in between, what was a repeat the first time may be a post of its own
+the second time. A need is then told twice rather than lost.
 """
 
 from __future__ import annotations
@@ -23,15 +24,18 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from models.records import Alert, Deletion
+from models.records import Alert
 
-__all__ = ["Claim", "Verdict"]
+__all__ = ["KEPT_REPEATS", "Claim", "Gone", "Verdict"]
+
+KEPT_REPEATS = 8  # of one post; each costs Redis what its text and 300 bytes do
 
 
 class Claim(Struct, frozen=True):
     """What a post says it is the first of. `place` tells a redelivery of itself from a repeat.
 
-    `fingerprint`: whose words, and which (`models.posts.words_of`).
+    `fingerprint`: whose words, and which (`models.posts.words_of`). `post`: itself, to be given back should it take
+    another's place.
     """
 
     post_id: str
@@ -39,20 +43,32 @@ class Claim(Struct, frozen=True):
     fingerprint: str
     repost_of: str | None
     edit: bool = False  # by its own word: it holds the text from here on, but is never folded
+    post: bytes = b""
+
+
+class Gone(Struct, frozen=True):
+    """A post, or an account, was deleted; told at `place`."""
+
+    post_id: str
+    place: str
 
 
 class Verdict(Struct, frozen=True):
-    """The answer to a claim: the post it repeats, or that its id was seen before with another text (an edit)."""
+    """The answer to a claim: the post it repeats, or that its id was seen before with another text (an edit).
+
+    raised: posts that were repeats and take the place of what is edited or deleted here.
+    """
 
     repeats: str | None = None
     edits: bool = False
+    raised: tuple[bytes, ...] = ()
 
 
 class Folder(Protocol):
     """Answers claims, in order. Both implementations give the same answers (held by a test)."""
 
-    async def claim(self, claims: Sequence[Claim | Deletion]) -> list[Verdict]:
-        """One verdict per claim. A deletion between them has none; what follows it finds the post forgotten."""
+    async def claim(self, claims: Sequence[Claim | Gone]) -> list[Verdict]:
+        """One verdict each. What follows a deletion finds the post forgotten."""
         ...
 
 

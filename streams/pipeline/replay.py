@@ -54,10 +54,14 @@ class Replay:
         # A millisecond a frame: a later frame's alerts are newer, as they are on the broker.
         parsed = stages.parse(raw, Origin(0, number), self.start_at + number / 1000, self.pseudonyms)
         self.rejects += parsed.rejects
-        frame = stages.fold(parsed, await self.folder.claim(parsed.claims))
+        verdicts = await self.folder.claim(parsed.claims)
+        frame, raised = stages.fold(parsed, verdicts), sum(len(verdict.raised) for verdict in verdicts)
         worker = self.settings.worker
         self.totals.counts.update(
-            read=parsed.read, rejected=len(parsed.rejects), folded=len(frame.repeats), deleted=len(frame.deletions)
+            read=parsed.read,
+            rejected=len(parsed.rejects),
+            folded=len(frame.repeats) - raised,
+            deleted=len(frame.deletions),
         )
         alerts, events = [], []
         for piece in split_frame(frame, worker.frame_bytes, worker.frame_posts, 2 * self.encoder.dim):

@@ -27,7 +27,7 @@ from models.records import Alert, Deletion, EmbeddedFrame, Frame, MatchedFrame, 
 from models.text import READ_CHARS
 from streams.pipeline.frames import pack_vectors, unpack_vectors
 from streams.pipeline.outcomes import MATCHED
-from streams.pipeline.ports import Alerts, Claim, Verdict
+from streams.pipeline.ports import Alerts, Claim, Gone, Verdict
 
 __all__ = [
     "KEPT_OF_REJECT",
@@ -49,6 +49,9 @@ KEPT_OF_REJECT = 65_536  # bytes of a refused record that are kept; the rest of 
 REJECTS_EACH = 20  # of a reason in one raw record that are told one by one; a record may hold 300,000 empty objects
 REJECTS_SUMMED = 1_000  # the rest, so many lines to one reject
 
+_pack = msgspec.msgpack.Encoder().encode
+_post = msgspec.msgpack.Decoder(Post).decode
+
 CALL_CHARS = (
     200_000  # read in one encoder call: 1,500 ordinary posts, and a call that ends in a second whatever they say
 )
@@ -59,7 +62,7 @@ class Parsed(Struct, frozen=True):
 
     origin: Origin
     posts: list[Post]
-    claims: list[Claim | Deletion]  # of the posts and deletions, in the order of their lines
+    claims: list[Claim | Gone]  # of the posts and deletions, in the order of their lines
     deletions: list[Deletion]
     rejects: list[Reject]
     links: list[Link]  # what the posts' pseudonyms stand for
@@ -86,17 +89,17 @@ def parse(value: bytes, origin: Origin, seen_at: float, pseudonyms: Pseudonyms) 
                 )
             )
             continue
-        record = pseudonyms.hide(sent)
+        record, place = pseudonyms.hide(sent), f"{origin.partition}:{origin.offset}:{line_number}"
         if isinstance(record, Deletion):
             parsed.deletions.append(record)
-            parsed.claims.append(record)
+            parsed.claims.append(Gone(record.id, place))
         elif isinstance(sent, Post):
             parsed.posts.append(record)
             if (link := pseudonyms.link(sent)) is not None:
                 parsed.links.append(link)
-            place = f"{origin.partition}:{origin.offset}:{line_number}"
             words = words_of(record, pseudonyms.key)
-            parsed.claims.append(Claim(record.id, place, words, record.repost_of, record.kind == "update"))
+            edit = record.kind == "update"
+            parsed.claims.append(Claim(record.id, place, words, record.repost_of, edit, _pack(record)))
     return parsed
 
 
@@ -116,15 +119,23 @@ def sum_up(rejects: Sequence[Reject]) -> list[Reject]:
 
 
 def fold(parsed: Parsed, verdicts: Sequence[Verdict]) -> Frame:
-    """Fold repeats into their originals. Explicit edits are never folded: the newest text of a post counts."""
-    posts, repeats = [], []
-    for post, verdict in zip(parsed.posts, verdicts, strict=True):
-        if verdict.repeats is not None and post.kind == "create":
-            repeats.append(Repeat(post.id, verdict.repeats, post.seen_at))
-        elif verdict.edits and post.kind == "create":
-            posts.append(msgspec.structs.replace(post, kind="update"))
-        else:
-            posts.append(post)
+    """Fold repeats into their originals. Explicit edits are never folded: the newest text of a post counts.
+
+    Repeats that take the place of an original which is edited or deleted here are posts, seen now. verdicts: one for
+    each of `parsed.claims`.
+    """
+    posts: list[Post] = []
+    repeats, sent, gone = [], iter(parsed.posts), iter(parsed.deletions)
+    for claim, verdict in zip(parsed.claims, verdicts, strict=True):
+        cause: Post | Deletion = next(gone) if isinstance(claim, Gone) else next(sent)
+        if isinstance(cause, Post):
+            if verdict.repeats is not None and cause.kind == "create":
+                repeats.append(Repeat(cause.id, verdict.repeats, cause.seen_at))
+            elif verdict.edits and cause.kind == "create":
+                posts.append(msgspec.structs.replace(cause, kind="update"))
+            else:
+                posts.append(cause)
+        posts += [msgspec.structs.replace(_post(raised), seen_at=cause.seen_at) for raised in verdict.raised]
     return Frame(parsed.origin, posts, repeats, parsed.deletions)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from redis.asyncio import Redis
 
 from models.posts import words_of
-from models.records import Deletion, Post
-from streams.pipeline.ports import Claim, Verdict
+from models.records import Post
+from streams.pipeline.ports import KEPT_REPEATS, Claim, Gone, Verdict
 from streams.view.scripts import script
 
 __all__ = ["RedisFolder"]
@@ -21,11 +21,12 @@ class RedisFolder:
         self._redis, self._prefix, self._fold_s = redis, f"{prefix}fold:", max(1, int(fold_s))
         self._claim = redis.register_script(script("claim"))
 
-    async def claim(self, claims: Sequence[Claim | Deletion]) -> list[Verdict]:
+    async def claim(self, claims: Sequence[Claim | Gone]) -> list[Verdict]:
         if not claims:
             return []
-        answers = await self._claim(args=[self._prefix, self._fold_s, *(x for c in claims for x in _told(c))])
-        return [_verdict(a.decode()) for a in answers]
+        told = (x for claim in claims for x in _told(claim))
+        answers = await self._claim(args=[self._prefix, self._fold_s, KEPT_REPEATS, *told])
+        return [_verdict(answer[0].decode(), answer[1:]) for answer in answers]
 
     async def superseded(self, posts: Sequence[Post], author_key: bytes) -> set[str]:
         """The ids of those that say something else by now, as far as it is remembered."""
@@ -34,11 +35,12 @@ class RedisFolder:
         return {post.id for post in posts if said.get(post.id, words := words_of(post, author_key)) != words}
 
 
-def _told(claim: Claim | Deletion) -> tuple[str, ...]:
-    if isinstance(claim, Deletion):
-        return "d", claim.id, "", "", ""
-    return "u" if claim.edit else "", claim.post_id, claim.place, claim.fingerprint, claim.repost_of or ""
+def _told(claim: Claim | Gone) -> tuple[str | bytes, ...]:
+    if isinstance(claim, Gone):
+        return "d", claim.post_id, claim.place, "", "", b""
+    kind = "u" if claim.edit else ""
+    return kind, claim.post_id, claim.place, claim.fingerprint, claim.repost_of or "", claim.post
 
 
-def _verdict(answer: str) -> Verdict:
-    return Verdict(repeats=answer[1:]) if answer[0] == "r" else Verdict(edits=answer == "e")
+def _verdict(told: str, raised: list[bytes]) -> Verdict:
+    return Verdict(told[1:] if told[0] == "r" else None, told == "e", tuple(raised))

@@ -40,7 +40,7 @@ class Holdings:
                 packed = msgspec.msgpack.encode(post_id)
                 found["snapshot"] += any(packed in part for part in snapshot)
             found["links"] += await self._vault.held(ids) if self._vault is not None else 0
-            for store, key in (("folding", "fold:id:"), ("repeats", "repeats:")):
+            for store, key in (("folding", "fold:id:"), ("folding", "fold:kept:"), ("repeats", "repeats:")):
                 found[store] += await self._redis.exists(*(f"{self._prefix}{key}{post_id}" for post_id in ids))
         return found
 

@@ -24,16 +24,17 @@ class Normalise(Handler):
                 "encode", stages.parse, event.value or b"", origin, seen_at, self.runtime.pseudonyms
             )
             await self._keep_links(parsed)
-            frame = stages.fold(parsed, await self.runtime.folder.claim(parsed.claims))
+            verdicts = await self.runtime.folder.claim(parsed.claims)
+            frame = stages.fold(parsed, verdicts)
             worker = self.runtime.settings.worker
             vector_bytes = 2 * self.runtime.serving.dim
             for piece in split_frame(frame, worker.frame_bytes, worker.frame_posts, vector_bytes):
                 await self.outbox.send_frame(piece)
             await self.outbox.send_rejects(stages.sum_up(parsed.rejects))
-            counted.append((parsed, frame))
+            counted.append((parsed, frame, sum(len(verdict.raised) for verdict in verdicts)))
         await self.outbox.delivered()
-        for parsed, frame in counted:
-            await self._count(parsed, frame)
+        for parsed, frame, raised in counted:
+            await self._count(parsed, frame, raised)
         return events
 
     async def _keep_links(self, parsed: stages.Parsed) -> None:
@@ -42,7 +43,7 @@ class Normalise(Handler):
             await vault.keep(parsed.links)
             await vault.drop([deletion.id for deletion in parsed.deletions])
 
-    async def _count(self, parsed: stages.Parsed, frame: Frame) -> None:
+    async def _count(self, parsed: stages.Parsed, frame: Frame, raised: int) -> None:
         counts = {
             "read": parsed.read,
             "accepted": len(frame.posts),
@@ -56,7 +57,8 @@ class Normalise(Handler):
             "normalise",
             parsed.origin,
             {
-                "counts": counts,
+                # What was folded once and is a post now has one outcome all the same.
+                "counts": counts | {"folded": counts["folded"] - raised},
                 "reasons": reasons,
                 "langs": Counter(p.lang for p in frame.posts),
                 "sources": Counter(p.source for p in frame.posts),

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import msgspec
 
-from models.records import Alert, Deletion
-from streams.pipeline.ports import Alerts, Claim, Folder, Verdict
+from models.records import Alert
+from streams.pipeline.ports import Alerts, Claim, Folder, Gone, Verdict
 
 
 async def check_folder(folder: Folder) -> None:
-    """The first to say it is the original; a redelivery gets the same answers; who edited or left is no original."""
-    one, two = Claim("x/1", "0:1:0", "help", None), Claim("x/2", "0:2:0", "help", None)
+    """The first to say it is the original; a redelivery gets the same answers; a repeat takes the place of who edited
+    or left."""
+    one, two = Claim("x/1", "0:1:0", "help", None), Claim("x/2", "0:2:0", "help", None, post=b"two")
     assert await folder.claim([]) == []
     for _ in range(2):  # the frame and its redelivery
         assert await folder.claim([one, two]) == [Verdict(), Verdict(repeats="x/1")]
-    assert await folder.claim([Claim("x/3", "0:3:0", "RT help", "x/1")]) == [Verdict(repeats="x/1")]
-    assert await folder.claim([Claim("x/1", "0:4:0", "safe now", None)]) == [Verdict(edits=True)]
-    assert await folder.claim([Claim("y/1", "0:5:0", "help", None)]) == [Verdict()]
-    assert await folder.claim([Deletion("y/1", 0.0), Claim("z/1", "0:6:1", "help", None)]) == [Verdict()]
-    assert await folder.claim([Deletion("z", 0.0), Claim("w/1", "0:7:1", "help", None)]) == [Verdict()]  # an account
+    assert await folder.claim([Claim("x/3", "0:3:0", "RT help", "x/1", post=b"three")]) == [Verdict(repeats="x/1")]
+    for _ in range(2):  # what repeated it takes its place
+        edit = Claim("x/1", "0:4:0", "safe now", None)
+        assert await folder.claim([edit]) == [Verdict(edits=True, raised=(b"two",))]
+    assert await folder.claim([Claim("y/1", "0:5:0", "help", None, post=b"y")]) == [Verdict(repeats="x/2")]
+    closed = [Gone("x", "0:6:0"), Claim("z/1", "0:6:1", "help", None)]  # an account
+    assert await folder.claim(closed) == [Verdict(raised=(b"y",)), Verdict(repeats="y/1")]
 
 
 async def check_alerts(known: Alerts, made: Alert) -> None:

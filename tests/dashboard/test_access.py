@@ -44,7 +44,7 @@ async def page(tmp_path, redis_url):
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1") as client:
 
         async def ask(role: str, path: str, **sent: object) -> httpx.Response:
-            bearer = {"Authorization": f"Bearer {given[role]}"}
+            bearer = {"Authorization": f"Bearer {given[role].output.strip()}"}
             return await client.request("POST" if sent else "GET", path, headers=bearer, **sent)
 
         yield ask
@@ -76,11 +76,8 @@ async def test_a_post_is_opened_at_its_platform_and_both_records_say_by_whom(pag
         ("p-label", "~unknown/1", False),
         ("p-label", LINK.post_id, True),
     ]
-    assert [(r["who"], r["status"]) for r in told["requests"]][:3] == [
-        ("p-look", 403),
-        ("p-label", 404),
-        ("p-label", 303),
-    ]
+    newest = [(r["who"], r["status"]) for r in told["requests"]]
+    assert newest == [("p-look", 403), ("p-label", 404), ("p-label", 303)]
 
 
 async def test_the_record_says_who_looked_at_what_and_holds_no_text(page, tmp_path):

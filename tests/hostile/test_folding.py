@@ -86,3 +86,32 @@ async def test_a_repost_that_names_its_original_is_folded_into_it():
     await stream.send(line("masto:m.example/1", author="x", source="mastodon"))
     frame = await stream.send(line("masto:n.example/2", author="y", source="mastodon", repost_of="masto:m.example/1"))
     assert kept(frame) == [] and [r.of for r in frame.repeats] == ["masto:m.example/1"]
+
+
+@pytest.mark.parametrize(
+    "end", [{"kind": "delete"}, {"kind": "update", "text": "buy my t-shirts"}], ids=["delete", "edit"]
+)
+async def test_who_was_folded_into_a_post_lives_on_when_that_one_is_taken_back(end):
+    stream, cry = Stream(), f"RT @ayse: {CRY}"
+    attacker = {"id": "bsky:did:plc:attacker/1", "text": cry, "author": "attacker", "source": "bluesky"}
+    await stream.send(json.dumps(attacker).encode())
+    real = [line(f"bsky:did:plc:p{n}/1", cry, author=f"p{n}", source="bluesky", lang="en") for n in range(3)]
+    assert kept(await stream.send(*real)) == []
+    stream.offset += 1
+    record = json.dumps(attacker | end).encode()
+    for _ in range(2):  # the record comes again
+        frame = await stream.read(record, stream.offset)
+        (heir,) = (post for post in frame.posts if post.id != attacker["id"])
+        assert (heir.id, heir.text, heir.kind) == ("bsky:did:plc:p0/1", cry, "create")
+        assert heir.seen_at == 1e9 + stream.offset and heir.author
+    assert kept(await stream.send(line("bsky:did:plc:p9/1", cry, author="p9", source="bluesky"))) == []
+    await stream.send(json.dumps({"id": "bsky:did:plc:p0/1", "kind": "delete"}).encode())
+    assert kept(await stream.read(record, stream.offset - 2)) == [attacker["id"]] * (end["kind"] == "update")
+
+
+async def test_what_its_author_deletes_does_not_come_back_by_a_deletion_of_something_else():
+    stream = Stream()
+    await stream.send(*(line(f"bsky:did:plc:x/{n}", author="x", source="bluesky") for n in range(3)))
+    gone = [json.dumps({"id": f"bsky:did:plc:x/{n}", "kind": "delete"}).encode() for n in (1, 0)]
+    assert kept(await stream.send(*gone)) == ["bsky:did:plc:x/2"]
+    assert kept(await stream.send(json.dumps({"id": "bsky:did:plc:x", "kind": "delete"}).encode())) == []

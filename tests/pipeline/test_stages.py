@@ -53,7 +53,7 @@ def test_every_line_becomes_a_post_a_deletion_or_a_reject(lines):
     assert parsed.read == len([x for x in value.split(b"\n") if x.strip(b" \t\r")])
     claimed = [c.post_id if isinstance(c, Claim) else c for c in parsed.claims]
     assert [c for c in claimed if isinstance(c, str)] == [p.id for p in parsed.posts]
-    assert [c for c in claimed if not isinstance(c, str)] == parsed.deletions
+    assert [c.post_id for c in claimed if not isinstance(c, str)] == [d.id for d in parsed.deletions]
 
 
 def test_a_reject_keeps_its_reason_its_place_and_its_bytes():

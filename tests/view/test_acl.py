@@ -10,9 +10,9 @@ from redis.exceptions import NoPermissionError
 
 from models.clusters.state import Changes
 from models.pseudonyms import Link
-from models.records import Deletion, Origin
+from models.records import Origin
 from streams.config import load_settings
-from streams.pipeline.ports import Claim
+from streams.pipeline.ports import Claim, Gone
 from streams.view.attempts import Attempts
 from streams.view.folder import RedisFolder
 from streams.view.live import LiveView
@@ -45,7 +45,7 @@ async def test_a_worker_can_do_all_it_does_and_touch_nothing_else(as_user):
     settings, redis = load_settings(), await as_user("worker")
     view, snapshots = LiveView(redis, settings), Snapshots(redis, settings)
     assert await Attempts(redis, settings).begin([("embed", 0, 1)]) == [1]
-    await RedisFolder(redis, settings.key_prefix, 60).claim([Claim("1", "0:0:0", "f", None), Deletion("2", 0.0)])
+    await RedisFolder(redis, settings.key_prefix, 60).claim([Claim("1", "0:0:0", "f", None), Gone("2", "0:0:1")])
     assert await view.put_alerts([invent(1, at=time.time())])
     assert await view.count("match", Origin(0, 1), {"counts": {"alert": 1}})
     await view.mark_gone(["x"])

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from models.records import Deletion, account_of
+from models.records import account_of
 from streams.pipeline.memory import MemoryFolder
-from streams.pipeline.ports import Claim, Verdict
+from streams.pipeline.ports import KEPT_REPEATS, Claim, Gone, Verdict
 from streams.view.folder import RedisFolder
 
 ids = st.sampled_from(["a", "b", "x/1", "x/2", "y/1"])
@@ -20,8 +20,9 @@ claims = st.builds(
     fingerprint=st.sampled_from(["t1", "t2", "t3"]),
     repost_of=st.none() | ids,
     edit=st.booleans(),
+    post=st.binary(max_size=2),
 )
-deletions = st.builds(Deletion, id=ids | st.sampled_from(["x", "y"]), seen_at=st.just(0.0))
+deletions = st.builds(Gone, post_id=ids | st.sampled_from(["x", "y"]), place=places)
 frames = st.lists(claims | claims | claims | deletions, max_size=8)  # what one raw record brings
 
 
@@ -34,8 +35,20 @@ async def test_the_first_to_say_it_is_the_original_and_later_ones_repeat_it():
 
 async def test_a_redelivered_frame_gets_the_same_answers_again():
     folder = MemoryFolder()
-    frame = [Claim("p1", "0:1:0", "x", None), Claim("p2", "0:1:1", "x", None), Claim("p1", "0:1:2", "y", None)]
+    frame = [Claim("p1", "0:1:0", "x", None), Claim("p2", "0:1:1", "x", None), Claim("p3", "0:1:2", "y", None)]
     assert await folder.claim(frame) == await folder.claim(frame)
+
+
+async def test_where_a_frame_edits_what_another_post_of_it_repeats_both_are_posts_however_often_it_comes():
+    folder = MemoryFolder()
+    frame = [
+        Claim("p1", "0:1:0", "x", None),
+        Claim("p2", "0:1:1", "x", None, post=b"p2"),
+        Claim("p1", "0:1:2", "y", None),
+    ]
+    first, again = await folder.claim(frame), await folder.claim(frame)
+    assert first[2] == again[2] == Verdict(edits=True, raised=(b"p2",))
+    assert (first[1].repeats, again[1].repeats) == ("p1", None)
 
 
 async def test_the_same_id_with_another_text_is_an_edit():
@@ -52,14 +65,14 @@ async def test_a_repost_folds_into_the_post_it_names_whatever_its_text():
 
 async def test_after_a_deletion_the_same_text_is_a_post_of_its_own():
     folder = MemoryFolder()
-    await folder.claim([Claim("p1", "0:1:0", "help", None), Deletion("p1", 0.0)])
+    await folder.claim([Claim("p1", "0:1:0", "help", None), Gone("p1", "0:1:1")])
     assert await folder.claim([Claim("p2", "0:3:0", "help", None)]) == [Verdict()]
 
 
 async def test_a_deletion_and_the_same_words_by_somebody_else_may_come_in_one_frame():
     folder = MemoryFolder()
-    frame = [Claim("p1", "0:1:0", "help", None), Deletion("p1", 0.0), Claim("p2", "0:1:2", "help", None)]
-    assert await folder.claim(frame) == [Verdict(), Verdict()]
+    frame = [Claim("p1", "0:1:0", "help", None), Gone("p1", "0:1:1"), Claim("p2", "0:1:2", "help", None)]
+    assert await folder.claim(frame) == [Verdict(), Verdict(), Verdict()]
 
 
 @pytest.mark.parametrize("edit", [True, False], ids=["told as an edit", "the same id with another text"])
@@ -68,7 +81,8 @@ async def test_nobody_is_folded_into_a_post_that_was_edited_to_say_something_els
     await folder.claim([Claim("a", "0:1:0", "trapped", None), Claim("a", "0:2:0", "safe now", None, edit)])
     assert await folder.claim([Claim("b", "0:3:0", "trapped", None)]) == [Verdict()]
     assert await folder.claim([Claim("c", "0:4:0", "safe now", None)]) == [Verdict(repeats="a")]
-    assert await folder.claim([Deletion("a", 0.0), Claim("d", "0:5:0", "safe now", None)]) == [Verdict()]
+    gone = [Gone("a", "0:5:0"), Claim("d", "0:5:1", "safe now", None)]
+    assert await folder.claim(gone) == [Verdict(raised=(b"",)), Verdict(repeats="c")]
 
 
 async def test_an_edit_to_what_another_post_says_is_not_folded_and_gives_its_old_text_up():
@@ -81,7 +95,7 @@ async def test_an_edit_to_what_another_post_says_is_not_folded_and_gives_its_old
 
 async def test_a_closed_accounts_posts_are_originals_no_more():
     folder = MemoryFolder()
-    await folder.claim([Claim("x/1", "0:1:0", "help", None), Claim("y/1", "0:1:1", "water", None), Deletion("x", 0.0)])
+    await folder.claim([Claim("x/1", "0:1:0", "help", None), Claim("y/1", "0:1:1", "water", None), Gone("x", "0:1:2")])
     after = [
         Claim("z/1", "0:2:0", "help", None),
         Claim("z/2", "0:2:1", "boost", "x/1"),
@@ -92,27 +106,72 @@ async def test_a_closed_accounts_posts_are_originals_no_more():
 
 
 @given(st.lists(frames, max_size=6))
-async def test_no_text_is_folded_into_a_post_that_does_not_say_it_any_more(batches):
+async def test_no_text_is_folded_into_a_post_that_does_not_say_it_and_no_repeat_is_lost_with_its_original(batches):
     folder, says, place = MemoryFolder(), {}, 0
+    folded: dict[str, tuple[str, str]] = {}  # repeat → the post that speaks for it, its own words
     for batch in batches:
         fresh = []  # each at a place of its own: nothing here is a redelivery
         for claim in batch:
             place += 1
-            fresh.append(claim if isinstance(claim, Deletion) else msgspec.structs.replace(claim, place=f"0:{place}:0"))
-        verdicts = iter(await folder.claim(fresh))
-        for claim in fresh:
-            if isinstance(claim, Deletion):
-                says = {p: text for p, text in says.items() if claim.id not in (p, account_of(p))}
-                continue
-            verdict = next(verdicts)
-            if verdict.repeats is None:
+            told = {"place": f"0:{place}:0"} | ({} if isinstance(claim, Gone) else {"post": claim.post_id.encode()})
+            fresh.append(msgspec.structs.replace(claim, **told))
+        for claim, verdict in zip(fresh, await folder.claim(fresh), strict=True):
+            left = None if verdict.repeats else claim.post_id  # who no longer says what he said, if he said something
+            if isinstance(claim, Gone):
+                ended = {p for p in (*says, *folded) if claim.post_id in (p, account_of(p))}
+                says = {p: text for p, text in says.items() if p not in ended}
+                folded = {p: by for p, by in folded.items() if p not in ended}
+            elif verdict.repeats is None:
                 says[claim.post_id] = claim.fingerprint
+                if folded.get(claim.post_id, ("", claim.fingerprint))[1] != claim.fingerprint:
+                    del folded[claim.post_id]
             elif verdict.repeats != claim.repost_of:
                 assert says[verdict.repeats] == claim.fingerprint
             else:
                 assert verdict.repeats in says
-            if verdict.repeats is not None:  # the post itself said nothing else before: that would be an edit
+            if not isinstance(claim, Gone) and verdict.repeats not in (None, claim.post_id):
                 assert not claim.edit and says.get(claim.post_id, claim.fingerprint) == claim.fingerprint
+                folded[claim.post_id] = (verdict.repeats, claim.fingerprint)
+            heirs = [heir.decode() for heir in verdict.raised]
+            for heir in heirs:
+                says[heir] = folded[heir][1]
+            lost = {p for p, (by, _) in folded.items() if left is not None and by not in says and p not in says}
+            assert not lost or heirs, (claim, lost)
+            for heir in heirs:
+                spoken_by = folded[heir][0]
+                folded = {p: (heir if by == spoken_by else by, text) for p, (by, text) in folded.items()}
+            assert all(by in says or p in says for p, (by, _) in folded.items()), (claim, folded, says)
+
+
+async def test_a_repeat_takes_the_place_of_its_original_once_and_again_if_the_frame_comes_again():
+    folder = MemoryFolder()
+    said = [Claim(f"x/{n}", f"0:1:{n}", "help", None, post=b"%d" % n) for n in range(4)]
+    assert [v.repeats for v in await folder.claim(said)] == [None, "x/0", "x/0", "x/0"]
+    edit = [Claim("x/0", "0:2:0", "safe now", None, True)]
+    assert await folder.claim(edit) == await folder.claim(edit) == [Verdict(edits=True, raised=(b"1",))]
+    gone = [Gone("x/1", "0:3:0")]
+    assert await folder.claim(gone) == await folder.claim(gone) == [Verdict(raised=(b"2",))]
+    assert await folder.claim([Claim("x/9", "0:4:0", "help", None)]) == [Verdict(repeats="x/2")]
+    assert await folder.claim(edit) == [Verdict(edits=True)]  # what it raised is gone since: it stays so
+
+
+async def test_who_is_folded_into_a_closed_account_lives_on_and_its_own_repeats_do_not():
+    folder = MemoryFolder()
+    await folder.claim([Claim("x/1", "0:1:0", "RT help", None), Claim("x/2", "0:1:1", "RT help", None, post=b"x2")])
+    await folder.claim([Claim("y/1", "0:2:0", "RT help", None, post=b"y1")])
+    assert await folder.claim([Gone("x", "0:3:0")]) == [Verdict(raised=(b"y1",))]
+
+
+async def test_of_a_viral_post_some_repeats_are_kept_whoever_came_first():
+    folder = MemoryFolder()
+    await folder.claim([Claim("o", "0:0:0", "help", None)])
+    later = [f"{n:02}" for n in range(40)]
+    await folder.claim([Claim(i, f"0:1:{n}", "help", None, post=i.encode()) for n, i in enumerate(reversed(later))])
+    raised = []
+    for n, post_id in enumerate(["o", *later]):
+        (verdict,) = await folder.claim([Gone(post_id, f"0:2:{n}")])
+        raised += verdict.raised
+    assert raised == [i.encode() for i in later[:KEPT_REPEATS]]
 
 
 @given(st.lists(frames, max_size=3), st.lists(claims, max_size=8, unique_by=lambda c: c.place))
@@ -124,7 +183,7 @@ async def test_a_frame_delivered_twice_folds_no_post_that_was_an_original_or_an_
     first, again = await folder.claim(frame), await folder.claim(frame)
     for claim, one, two in zip(frame, first, again, strict=True):
         if one.repeats is None:
-            assert two == one, claim
+            assert (two.repeats, two.edits) == (None, one.edits), claim
 
 
 @pytest.fixture(scope="module")
