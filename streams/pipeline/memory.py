@@ -17,7 +17,7 @@ class MemoryFolder:
         self._by_text: dict[str, tuple[str, str]] = {}  # fingerprint → (post id, place)
         self._by_id: dict[str, tuple[str, str, str]] = {}  # post id → (first place, last place, fingerprint now)
         self._gone: set[str] = set()  # deleted ids: should one be an account's, its posts are originals no more
-        self._kept: dict[str, tuple[str, str, bytes]] = {}  # repeat's id → (place, fingerprint, post)
+        self._kept: dict[str, tuple[str, str, str, bytes]] = {}  # repeat → (place, fingerprint, what it repeats, post)
         self._of: dict[str, list[str]] = {}  # post id → its kept repeats, lowest ids first
         self._heads: dict[str, set[str]] = {}  # account → its posts that have some
         self._raised: dict[str, set[str]] = {}  # place → what took the place of another there
@@ -40,7 +40,7 @@ class MemoryFolder:
         else:
             verdict = self._claim(claim)
         raised = sorted(self._raised.get(claim.place, ()))
-        again = [self._kept[i][2] for i in raised if i in self._kept and account_of(i) not in self._gone]
+        again = [self._kept[i][3] for i in raised if i in self._kept and account_of(i) not in self._gone]
         return Verdict(verdict.repeats, verdict.edits, tuple(again))
 
     def _claim(self, claim: Claim) -> Verdict:
@@ -69,10 +69,11 @@ class MemoryFolder:
 
     def _repeat(self, claim: Claim, of: str) -> Verdict:
         if of != claim.post_id:
-            self._kept[claim.post_id] = (claim.place, claim.fingerprint, claim.post)
+            self._kept[claim.post_id] = (claim.place, claim.fingerprint, of, claim.post)
             self._add(of, claim.post_id)
             for over in self._of[of][KEPT_REPEATS:]:
-                self._kept.pop(over, None)
+                if over in self._kept and self._kept[over][2] == of:
+                    del self._kept[over]
             del self._of[of][KEPT_REPEATS:]
         return Verdict(repeats=of)
 
@@ -80,12 +81,14 @@ class MemoryFolder:
         """It says it no more: the first of its repeats that still does takes its place, the others repeat that one."""
         heir = ""
         for post_id in self._of.pop(of, []):
-            if post_id not in self._kept or account_of(post_id) in self._gone:
+            at, said, by, post = self._kept.get(post_id, ("", "", "", b""))
+            if by != of or account_of(post_id) in self._gone:  # it repeats another one by now, or is gone
                 continue
+            self._kept[post_id] = (at, said, heir, post)
             if heir:
                 self._add(heir, post_id)
                 continue
-            heir, (at, said, _) = post_id, self._kept[post_id]
+            heir = post_id
             first = self._by_text.get(said)
             if first is None or account_of(first[0]) in self._gone:
                 self._by_text[said] = (heir, at)

@@ -2,7 +2,7 @@
 -- KEYS: none (keys are built from the prefix: a single Redis, not a cluster). ARGV: prefix, ttl, repeats kept of a post,
 -- then (kind, id, place, fingerprint, repost of, post) of each; kind "d" is a deletion, "u" an explicit edit. Values:
 -- text:F "post id \31 place", id:ID "first place \31 last place \31 fingerprint now", gone:ID 1, kept:ID of a repeat "place
--- \31 fingerprint \31 post", of:ID zset of a post's kept repeats, heads:ACCOUNT zset of its posts that have some,
+-- \31 fingerprint \31 what it repeats \31 post", of:ID zset of a post's kept repeats, heads:ACCOUNT zset of its posts that have some,
 -- raised:PLACE zset of those that took the place of what was edited or deleted there. Answers: {verdict, post, …} of each.
 local prefix, ttl, most, out = ARGV[1], ARGV[2], tonumber(ARGV[3]), {}
 
@@ -23,7 +23,11 @@ local function holder(key)
 end
 
 local function kept(id)
-  return string.match(redis.call('GET', prefix .. 'kept:' .. id) or '', '^([^\31]*)\31([^\31]*)\31(.*)$')
+  return string.match(redis.call('GET', prefix .. 'kept:' .. id) or '', '^([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$')
+end
+
+local function hold(id, of, place, fingerprint, post)
+  redis.call('SET', prefix .. 'kept:' .. id, table.concat({place, fingerprint, of, post}, '\31'), 'EX', ttl)
 end
 
 local function add(key, id)
@@ -38,12 +42,13 @@ local function release(id, fingerprint)
 end
 
 local function keep(id, of, place, fingerprint, post)
-  redis.call('SET', prefix .. 'kept:' .. id, place .. '\31' .. fingerprint .. '\31' .. post, 'EX', ttl)
+  hold(id, of, place, fingerprint, post)
   add('of:' .. of, id)
   add('heads:' .. account(of), of)
   for _, over in ipairs(redis.call('ZRANGE', prefix .. 'of:' .. of, most, -1)) do
     redis.call('ZREM', prefix .. 'of:' .. of, over)
-    redis.call('DEL', prefix .. 'kept:' .. over)
+    local _, _, by = kept(over)
+    if by == of then redis.call('DEL', prefix .. 'kept:' .. over) end
   end
 end
 
@@ -51,12 +56,14 @@ end
 local function raise(of, place)
   local heir = nil
   for _, id in ipairs(redis.call('ZRANGE', prefix .. 'of:' .. of, 0, -1)) do
-    local at, said = kept(id)
-    if at and not gone(id) then
+    local at, said, by, post = kept(id)
+    if by == of and not gone(id) then -- else it repeats another one by now
       if heir then
+        hold(id, heir, at, said, post)
         add('of:' .. heir, id)
       else
         heir = id
+        hold(id, '', at, said, post)
         local text = prefix .. 'text:' .. said
         local first = holder(text)
         if not first or gone(first) then redis.call('SET', text, id .. '\31' .. at, 'EX', ttl) end
@@ -107,7 +114,7 @@ for i = 4, #ARGV, 6 do
   end
   local answer = {verdict}
   for _, id in ipairs(redis.call('ZRANGE', prefix .. 'raised:' .. place, 0, -1)) do
-    local at, _, raised = kept(id)
+    local at, _, _, raised = kept(id)
     if at and not gone(id) then answer[#answer + 1] = raised end
   end
   out[#out + 1] = answer
