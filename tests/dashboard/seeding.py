@@ -18,12 +18,13 @@ from pathlib import Path
 
 import msgspec
 
-from models.alerts import alert_id, place_in_cluster
+from models.alerts import place_in_cluster
 from models.moments import rfc3339
-from models.records import Alert, AlertPost, ClusterEvent, Evidence, Example, Geo, Origin, Repeat
+from models.records import Alert, ClusterEvent, Evidence, Example, Geo, Origin, Repeat
 from streams.broker.topics import AGENTS
 from streams.view.live import LiveView
 from streams.view.status import WorkerStatus
+from tests.outputs.invented import invent as any_alert
 
 SPEAKS_S = 3600.0  # a worker whose word is so far ahead counts as speaking, however slow the machine of the test
 
@@ -60,36 +61,18 @@ def invent(
     n: int, query: str = "need.water", lang: str = "en", text: str = "No water here", *, at: float, **more: object
 ) -> Alert:
     """The n-th alert. Any field of the alert can be overridden, and id, source, url and geo of its post."""
-    kind, category = query.split(".")
-    post = AlertPost(
-        more.pop("post_id", f"p{n}"),
-        text,
-        lang,
-        rfc3339(at - 2),
-        more.pop("source", "sms"),
-        more.pop("url", f"https://example.org/p/{n}"),
-        more.pop("geo", None),
-    )
-    alert = Alert(
-        alert_id=alert_id(post.id, query, "0a1b2c3d"),
-        revision=int(at * 1000),
-        status="active",
-        level="alert",
-        kind=kind,
-        query_id=query,
-        query_version="0a1b2c3d",
-        category=category,
-        label=LABELS.get(category) or category.replace("_", " ").capitalize(),
-        iasc="WASH",
-        hxl="",
-        post=post,
-        score=0.61,
-        threshold=0.47,
-        encoder_version="static-1",
-        evidence=Evidence("We have had no drinking water for two days, please send water", "en", 0.72),
-        seen_at=rfc3339(at),
-    )
-    return msgspec.structs.replace(alert, **more)
+    category = query.split(".")[1]
+    mine = {
+        "url": f"https://example.org/p/{n}",
+        "created_at": rfc3339(at - 2),
+        "seen_at": rfc3339(at),
+        "revision": int(at * 1000),
+        "label": LABELS.get(category) or category.replace("_", " ").capitalize(),
+        "hxl": "",
+        "encoder_version": "static-1",
+        "evidence": Evidence("We have had no drinking water for two days, please send water", "en", 0.72),
+    }
+    return any_alert(more.pop("post_id", f"p{n}"), text, query=query, lang=lang, **mine | more)
 
 
 LABELS: dict[str, str] = {}

@@ -20,7 +20,7 @@ def invent(
         post_id,
         text,
         more.pop("lang", "en"),
-        "2026-11-20T06:00:00.000Z",
+        more.pop("created_at", "2026-11-20T06:00:00.000Z"),
         more.pop("source", "sms"),
         more.pop("url", None),
         more.pop("geo", None),
