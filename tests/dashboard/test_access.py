@@ -64,6 +64,8 @@ async def test_each_role_may_do_what_it_is_for_and_no_more(page):
         assert (await page(role, f"/open?post={LINK.post_id}")).status_code == opens
         assert (await page(role, "/api/labels", **said)).status_code == labels
         assert (await page(role, "/api/access")).status_code == reads
+        shown = (await page(role, "/")).text  # the page offers "open" to whom it will be opened
+        assert ("data-opens" in shown) == (opens == 303) and f'data-person="p-{role}"' in shown
 
 
 async def test_a_post_is_opened_at_its_platform_and_both_records_say_by_whom(page, tmp_path):
