@@ -28,11 +28,11 @@ class RedisFolder:
         answers = await self._claim(args=[self._prefix, self._fold_s, KEPT_REPEATS, *told])
         return [_verdict(answer[0].decode(), answer[1:]) for answer in answers]
 
-    async def superseded(self, posts: Sequence[Post], author_key: bytes) -> set[str]:
-        """The ids of those that say something else by now, as far as it is remembered."""
+    async def still_said(self, posts: Sequence[Post], author_key: bytes) -> list[Post]:
+        """Without those that were edited since, as far as it is remembered."""
         marks = await self._redis.mget([f"{self._prefix}id:{post.id}" for post in posts]) if posts else []
-        said = {post.id: mark.decode().rpartition("\x1f")[2] for post, mark in zip(posts, marks, strict=True) if mark}
-        return {post.id for post in posts if said.get(post.id, words := words_of(post, author_key)) != words}
+        said = [mark and mark.decode().rpartition("\x1f")[2] for mark in marks]
+        return [p for p, words in zip(posts, said, strict=True) if not words or words == words_of(p, author_key)]
 
 
 def _told(claim: Claim | Gone) -> tuple[str | bytes, ...]:

@@ -65,8 +65,8 @@ class TakeUp(Embed):
     async def _still_said(self, frame: Frame) -> Frame:
         """The frame without posts that were deleted or edited since."""
         gone = await self.view.gone([post.id for post in frame.posts])
-        gone |= await self.runtime.folder.superseded(frame.posts, self.runtime.pseudonyms.key)
-        kept = [post for post in frame.posts if post.id not in gone]
+        said = await self.runtime.folder.still_said(frame.posts, self.runtime.pseudonyms.key)
+        kept = [post for post in said if post.id not in gone]
         elsewhere = frame.elsewhere + len(frame.posts) - len(kept)
         return msgspec.structs.replace(frame, posts=kept, elsewhere=elsewhere)
 

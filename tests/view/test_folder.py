@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from models.records import account_of
+from models.posts import words_of
+from models.records import Post, account_of
 from streams.pipeline.memory import MemoryFolder
 from streams.pipeline.ports import KEPT_REPEATS, Claim, Gone, Verdict
 from streams.view.folder import RedisFolder
@@ -203,3 +204,17 @@ def test_redis_and_memory_agree_on_any_sequence_of_posts_edits_and_deletions(red
         asyncio.run(run())
 
     agree()
+
+
+async def test_of_posts_that_waited_those_that_were_edited_since_are_said_no_more(redis_url, examples_prefix):
+    async with Redis.from_url(redis_url) as client:
+        folder, key = RedisFolder(client, next(examples_prefix), 60), b"key"
+        first = Post("p/1", "old", 0.0, 0.0, fingerprint="old")
+        edited = msgspec.structs.replace(first, text="new", fingerprint="new", kind="update")
+        other, unknown = (Post(f"p/{n}", "other", 0.0, 0.0, fingerprint="other") for n in (2, 3))
+        for n, post in enumerate((first, other)):
+            await folder.claim([Claim(post.id, f"0:{n}:0", words_of(post, key), None)])
+        assert await folder.still_said([first, other, unknown], key) == [first, other, unknown]
+        await folder.claim([Claim("p/1", "0:2:0", words_of(edited, key), None, True)])
+        assert await folder.still_said([first, edited, other], key) == [edited, other]
+        assert await folder.still_said([], key) == []

@@ -47,6 +47,8 @@ async def test_counters_of_a_redelivered_frame_count_once(view):
     assert not await view.count("match", Origin(2, 41, 9), {"counts": {"alert": 9}})
     assert await view.count("match", Origin(2, 42), {"counts": {"alert": 2}})
     assert await view.count("match", Origin(3, 0), {"counts": {"alert": 1}})
+    assert await view.count("match", Origin(2, 7, turn=1), {"counts": {"alert": 0}}), "what waited is overtaken"
+    assert not await view.count("match", Origin(2, 7, turn=1), {"counts": {"alert": 9}})
     assert await view.counts() == {"alert": 6}
     assert await view.counts("langs") == {"ht": 2}
 
