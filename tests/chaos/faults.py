@@ -89,6 +89,7 @@ def broker_empty(scene: Scene) -> None:
     for worker in scene.workers:
         worker.signal(signal.SIGTERM)
     subprocess.run(CRISIS + ["topics", "--reset-view"], env={**os.environ, **scene.env}, check=True)
+    scene.witness.begin_anew()
     scene.traffic.flow(True)
 
 

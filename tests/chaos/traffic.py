@@ -118,13 +118,17 @@ class Witness:
         self.rejected = 0
         self.refused: set[str] = set()  # ids of posts that were read and then refused
         self._names = {settings.topics.name(t): t for t in ("posts.matched", "alerts", "posts.rejected")}
-        self._settings, self._end = settings, threading.Event()
+        self._settings, self._end, self._anew = settings, threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="witness", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         self._end.set()
         self._thread.join(10)
+
+    def begin_anew(self) -> None:
+        """The topics were made anew: what lies below the offsets read so far has not been read."""
+        self._anew.set()
 
     def _run(self) -> None:
         options = {"enable_auto_commit": False, "auto_offset_reset": "earliest", "allow_auto_create_topics": False}
@@ -138,6 +142,9 @@ class Witness:
             ]
         )
         while not self._end.is_set():
+            if self._anew.is_set():
+                self._anew.clear()
+                consumer.seek_to_beginning()
             try:
                 found = consumer.poll(timeout_ms=200)
             except KafkaError:
