@@ -237,6 +237,23 @@ class SearchIndex:
         best = sorted(newest, key=lambda hit: (-hit[0], -hit[1], -hit[2]))[:k]
         return [Found(_decode(segments[order - 1].posts[i]), score) for score, order, i in best]
 
+    def recent(self, since: float, most: int) -> list[tuple[list[Post], np.ndarray]]:
+        """The newest posts that are shown and were created since (epoch seconds), with their vectors (n, dim) float32,
+        segment by segment, the oldest first: about `most` at the most, whole segments but for the oldest."""
+        found: list[tuple[list[Post], np.ndarray]] = []
+        with self._lock:
+            segments, last = self._segments, len(self._segments[-1].posts) if self._segments else 0
+        for segment in reversed(segments):
+            count = last if segment is segments[-1] else len(segment.posts)
+            rows = segment.rows[:count]
+            places = np.flatnonzero(rows["shown"] & (rows["at"] >= since))[-most:] if most > 0 else np.zeros(0, int)
+            if len(places):
+                with self._lock:  # the segment that grows
+                    vectors = segment.index.reconstruct_batch(places)
+                found.append(([_decode(segment.posts[i]) for i in places], vectors))
+                most -= len(places)
+        return found[::-1]
+
     def _check(self, encoder_version: str, dim: int) -> None:
         if (encoder_version, dim) != (self.encoder_version, self.dim):
             raise VersionMismatch(

@@ -20,11 +20,12 @@ from models.queries import Query, load_queries, read_pack
 from streams.broker.labels import read_labels
 from streams.broker.queries import publish_queries, read_queries
 from streams.commands.query_fields import changed, with_fields
-from streams.commands.rehearsal import HOUR_S, Rehearsal, posts_of, rehearse
+from streams.commands.rehearsal import posts_of
 from streams.commands.versions import VERSION, chosen
 from streams.config import Settings
 from streams.outputs.printable import printable, shorten
 from streams.releases.versions import make_ready
+from streams.search.rehearsal import HOUR_S, Rehearsal, rehearse
 
 __all__ = ["query"]
 

@@ -1,75 +1,27 @@
-"""`crisis query test --replay`: what a query would have alerted, before it is saved."""
+"""The posts that `crisis query test --replay` tries a query on: of a file, or the last hours that the broker keeps."""
 
 from __future__ import annotations
 
-import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
-from models.bars import Bars
 from models.encoders.ready import Ready
 from models.errors import Rejected
 from models.pseudonyms import OFFLINE
-from models.records import EmbeddedFrame, Match, MatchedFrame, Origin, Post
+from models.records import EmbeddedFrame, MatchedFrame, Origin
 from streams.broker.reading import read_values
 from streams.config import Settings
 from streams.ingest.lines import open_lines, read_frames
 from streams.outputs.span import seconds
 from streams.pipeline import stages
-from streams.pipeline.frames import decode_frame, unpack_vectors
+from streams.pipeline.frames import decode_frame
 from streams.pipeline.memory import MemoryFolder
 from streams.releases.serving import restate
 
-HOUR_S = 3600.0
-
-
-@dataclass
-class Rehearsal:
-    """What one query made of the posts."""
-
-    posts: int = 0
-    alerts: list[tuple[Post, Match]] = field(default_factory=list)
-    suggestions: int = 0
-    already: int = 0  # of the alerts: posts that alert without this query too
-    by_hour: Counter[int] = field(default_factory=Counter)  # alerts by hour since the epoch, of created_at
-    first_at: float = float("inf")
-    last_at: float = float("-inf")
-    cpu_s: float = 0.0  # of scoring this query alone
-
-    @property
-    def hours(self) -> float:
-        """How long the posts span, at least one hour."""
-        return max(self.last_at - self.first_at, HOUR_S) / HOUR_S if self.posts else 1.0
-
-
-def rehearse(frames: Iterator[EmbeddedFrame], ready: Ready, query_id: str, bars: Bars) -> Rehearsal:
-    """Match the frames with the queries of `ready`, and note what the one named gives. Pure but for the stop-watch."""
-    done, matcher = Rehearsal(), ready.matcher
-    index = np.array([i for i, q in enumerate(matcher.queries) if q.id == query_id], np.int64)
-    for frame in frames:
-        posts = {post.id: post for post in frame.posts}
-        matched = stages.match(frame, matcher, bars)
-        begun = time.thread_time()
-        matcher.scores(unpack_vectors(frame), index)
-        done.cpu_s += time.thread_time() - begun
-        done.posts += len(posts)
-        alerting = {m.post_id for m in matched.matches if m.level == "alert" and m.query_id != query_id}
-        for match in matched.matches:
-            if match.query_id == query_id and match.level == "alert":
-                post = posts[match.post_id]
-                done.alerts.append((post, match))
-                done.already += match.post_id in alerting
-                done.by_hour[int(post.created_at // HOUR_S)] += 1
-            done.suggestions += match.query_id == query_id and match.level == "suggestion"
-        for post in posts.values():
-            done.first_at, done.last_at = min(done.first_at, post.created_at), max(done.last_at, post.created_at)
-    return done
+__all__ = ["posts_of"]
 
 
 def posts_of(settings: Settings, where: str, ready: Ready) -> Iterator[EmbeddedFrame]:

@@ -12,6 +12,8 @@
 | POST /api/labels/undo | takes TakenBack |
 | /open?post | on to the post at its platform, from the vault, or Link as JSON; role label |
 | /api/access | who asked for what lately, without texts, and who opened which post; role administer |
+| POST /api/queries/try | takes Draft, answers with Outcome: what a query would have alerted; role label |
+| POST /api/queries | takes Draft, makes it live, answers with the Query; refuses an id that is there; role administer |
 | /events?(filter)&since | server-sent events, see feed.py |
 | /healthz | the same sentence; 200 while this process follows Redis and Redis answers: else start it again |
 | /readyz | the health of the whole in a sentence, 503 while nothing new can come |
@@ -48,6 +50,7 @@ from models.queries import load_queries
 from models.records import ClusterEvent
 from streams.config import Settings
 from streams.dashboard.access import ANYBODY, NOBODY, People, Role
+from streams.dashboard.drafts import Draft, Drafts
 from streams.dashboard.feed import Event, Feed
 from streams.dashboard.headers import GUESS_S, log_in, log_out, own_page, person_of
 from streams.dashboard.lessons import Lessons, Said, TakenBack
@@ -119,6 +122,7 @@ class Routes:
     ) -> None:
         self.view, self.searcher, self.people, self.newest, self.vault = view, searcher, people, newest, vault
         self.lessons = Lessons(settings)
+        self.drafts = Drafts(settings, searcher, self.lessons)
         status = (lambda: searcher.status) if searcher is not None else None
         self.feed = Feed(settings, view, status, lambda: self.lessons.revision)
         self.categories: Sequence[Category] = ()
@@ -139,6 +143,8 @@ class Routes:
             Route("/api/labels/undo", self.take_back, methods=["POST"]),
             Route("/api/access", self.access),
             Route("/open", self.open),
+            Route("/api/queries/try", self.try_query, methods=["POST"]),
+            Route("/api/queries", self.save_query, methods=["POST"]),
             Route("/events", self.events),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
@@ -304,6 +310,14 @@ class Routes:
             shutdown_event=closing,
             shutdown_grace_period=1.0,
         )
+
+    async def try_query(self, request: Request) -> Response:
+        require(request, "label")
+        return _json(await self.drafts.tried(await _sent(request, Draft)))
+
+    async def save_query(self, request: Request) -> Response:
+        require(request, "administer")
+        return _json(await self.drafts.saved(await _sent(request, Draft)))
 
     async def healthz(self, _: Request) -> Response:
         if self.task is not None and self.task.done():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,15 @@ from msgspec import Struct
 from models.encoders.ready import Loaded
 from models.encoders.registry import OWN
 from models.errors import CrisisError, EncoderError, ServiceError
+from models.feedback.records import Label
+from models.queries import Query
 from streams.broker.backoff import Good, keep_up
 from streams.broker.topics import partitions_of
 from streams.config import Settings
 from streams.releases.release import Release
 from streams.releases.topic import follow_release
 from streams.releases.versions import load_version
+from streams.search.rehearsal import Rehearsal
 from streams.search.window import SearchConfig, Window
 
 if TYPE_CHECKING:
@@ -70,6 +73,7 @@ class Searcher:
         self._wake = asyncio.Event()  # another release was announced
         self._loading = ThreadPoolExecutor(1, thread_name_prefix="load")
         self._searching = ThreadPoolExecutor(1, thread_name_prefix="search")
+        self._rehearsing = ThreadPoolExecutor(1, thread_name_prefix="rehearse")
         self._tasks: set[asyncio.Task] = set()
         self._state, self._message = "loading", ""
 
@@ -113,7 +117,7 @@ class Searcher:
         for window in (self.window, self.coming):
             if window is not None:
                 await window.close()
-        for thread in (self._loading, self._searching):
+        for thread in (self._loading, self._searching, self._rehearsing):
             thread.shutdown(wait=False, cancel_futures=True)
 
     async def search(self, text: str, k: int = 10, lang: str | None = None, last_s: float | None = None) -> list[Found]:
@@ -125,6 +129,19 @@ class Searcher:
             raise ServiceError(self._message or "search is still loading its encoder: try again in a few seconds")
         return await asyncio.get_running_loop().run_in_executor(
             self._searching, self.window.search, text, k, lang, last_s
+        )
+
+    async def rehearse(
+        self, query: Query, queries: Sequence[Query], labels: Sequence[Label], last_s: float
+    ) -> Rehearsal:
+        """What a query would have alerted among the posts kept here (`Window.rehearse`); one after the other.
+
+        Raises ServiceError while no encoder is loaded.
+        """
+        if self.window is None:
+            raise ServiceError(self._message or "search is still loading its encoder: try again in a few seconds")
+        return await asyncio.get_running_loop().run_in_executor(
+            self._rehearsing, self.window.rehearse, query, queries, labels, last_s
         )
 
     # -- in the background
@@ -194,13 +211,13 @@ class Searcher:
 
     def _make(self, name: str) -> Window:
         try:
-            encoder = self._load(self.settings, name).encoder
-            encoder.encode(["warm-up"])
+            loaded = self._load(self.settings, name)
+            loaded.encoder.encode(["warm-up"])
         except CrisisError:
             raise
         except Exception as error:  # a version from outside fails as its libraries like; search keeps what it has
             raise EncoderError(f"{type(error).__name__}: {error}") from error
-        return Window(self.settings, self.config, encoder)
+        return Window(self.settings, self.config, loaded.encoder, loaded)
 
     async def _replace(self, window: Window) -> None:
         """Fill the new window, then let it answer; drop it if another release is announced first."""

@@ -14,7 +14,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -22,21 +22,32 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from msgspec import Struct
 
+from models.bars import Bars
 from models.encoders.protocol import Encoder
+from models.encoders.query_vectors import Known
+from models.encoders.ready import Loaded, ready
+from models.encoders.registry import OWN
 from models.errors import CrisisError, Rejected
-from models.records import EmbeddedFrame
+from models.feedback.records import Label
+from models.feedback.teach import teach
+from models.queries import Query
+from models.records import EmbeddedFrame, Origin
 from streams.broker.backoff import Good, keep_up
 from streams.broker.connect import client_options
 from streams.broker.reading import kafka_ms
 from streams.broker.topics import partitions_of
 from streams.config import Settings
-from streams.pipeline.frames import decode_frame, unpack_vectors
+from streams.pipeline.frames import decode_frame, pack_vectors, unpack_vectors
 from streams.releases.serving import restate
+from streams.search.rehearsal import Rehearsal, rehearse
 
 if TYPE_CHECKING:
     from models.search import Found
 
 log = logging.getLogger(__name__)
+
+TRIED_ON = 20_000  # posts a query is tried on, the newest: a few seconds of CPU
+FRAME = 500
 
 
 class SearchConfig(Struct, frozen=True):
@@ -50,7 +61,9 @@ class SearchConfig(Struct, frozen=True):
 class Window:
     """`start()` fills it until `close()`; `add` and `search` block: one thread may add while another searches."""
 
-    def __init__(self, settings: Settings, config: SearchConfig, encoder: Encoder) -> None:
+    def __init__(
+        self, settings: Settings, config: SearchConfig, encoder: Encoder, loaded: Loaded | None = None
+    ) -> None:
         from models.search import SearchIndex  # faiss: only who searches pays for it
 
         self.settings, self.config, self.encoder = settings, config, encoder
@@ -66,6 +79,8 @@ class Window:
         self.restated = 0  # posts embedded again, because their vectors were of another version
         self.message = ""
         self.caught_up = asyncio.Event()  # all that was on the topic when it began is in
+        self._version: Loaded = loaded or Loaded(OWN, encoder)  # from the first trial of a query on: one that is ready
+        self._taught: Known = {}
         self._encoding = threading.Lock()  # tokenizers of transformers fail when two threads share one
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="index")
         self._closed = False
@@ -76,6 +91,30 @@ class Window:
         with self._encoding:
             vector = self.encoder.encode([text])[0]
         return self.index.search(vector, k, lang=lang, since=None if last_s is None else self.newest - last_s)
+
+    def rehearse(self, query: Query, queries: Sequence[Query], labels: Sequence[Label], last_s: float) -> Rehearsal:
+        """What a query would have alerted in the last `last_s` of stream time, beside these queries and with what
+        people taught. It takes the place of one of its id. One at a time; blocking, seconds.
+        """
+        with self._encoding:
+            beside = [other for other in queries if other.id != query.id]
+            self._version = made = ready(self._version, [*beside, query], self.settings.match)
+            taught, self._taught = teach(made, labels, self._taught)
+        return rehearse(self._frames(self.newest - last_s), taught, query.id, Bars(self.settings.match))
+
+    def _frames(self, since: float) -> Iterator[EmbeddedFrame]:
+        """The newest posts in the order they were seen, as the match stage gets them."""
+        number = 0
+        for posts, vectors in self.index.recent(since, TRIED_ON):
+            for start in range(0, len(posts), FRAME):
+                number += 1
+                yield EmbeddedFrame(
+                    Origin(0, number),
+                    posts[start : start + FRAME],
+                    encoder_version=self.encoder.version,
+                    dim=self.encoder.dim,
+                    vectors=pack_vectors(vectors[start : start + FRAME]),
+                )
 
     def add(self, values: Iterable[bytes | None]) -> None:
         """Index frames. Blocking."""

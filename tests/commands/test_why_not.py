@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import msgspec
 import pytest
@@ -10,7 +11,8 @@ from click.testing import CliRunner
 from kafka import KafkaProducer
 
 from models.encoders.load import load_encoder
-from models.queries import load_queries
+from models.filters import Where
+from models.queries import Query, load_queries
 from models.records import Deletion, Frame, MatchedFrame, Origin, Post, Reject, Repeat
 from streams.broker.queries import publish_queries
 from streams.broker.topics import make_topics
@@ -24,6 +26,11 @@ from tests.outputs.invented import invent
 from tests.outputs.topics import fresh_prefix
 from tests.waiting import PATIENCE_S
 
+BOATS = Query(
+    "need.boats", "need", "boats", "Boats", {"ht": ["Bring a boat, the river is all around us"]},
+    where=Where(languages=["ht"]), threshold=0.5,
+)  # fmt: skip
+
 
 def post(name: str, text: str = "what a goal!") -> Post:
     return Post(f"x:a/{name}", text, 1.0, 1.0, lang="en")
@@ -34,8 +41,8 @@ def settings(embedded_broker, redis_url):
     prefix = fresh_prefix()
     made = load_settings(broker={"bootstrap": embedded_broker}, topics={"prefix": prefix}, redis={"url": redis_url})
     make_topics(made)
-    publish_queries(made, {q.id: q for q in load_queries() if q.category == "water"})
-    plain = Frame(Origin(0, 0), [post("chatter")])
+    publish_queries(made, {q.id: q for q in load_queries() if q.category == "water"} | {BOATS.id: BOATS})
+    plain = Frame(Origin(0, 0), [post("chatter"), post("boats", "Bring a boat, the river is all around us")])
     embedded = stages.embed(plain, load_encoder("flood"))
     matched = MatchedFrame(**{f: getattr(embedded, f) for f in embedded.__struct_fields__})
     clean = Frame(
@@ -75,12 +82,15 @@ def test_each_way_a_post_can_go_has_its_sentence(settings):
         "x:b/any": "It was deleted",
         "x:a/odd": "It was refused (bad_time at normalise: in 1970)",
         "x:a/late": "It is late",
+        "x:a/boats": "leaves it out: its language is en, the query reads ht.",
         "x:a/chatter": "No query is likely enough: nearest is ",
         "x:a/unheard": "No post x:a/unheard came in since",
     }
     for post_id, sentence in told.items():
         done = CliRunner().invoke(why_not, [post_id], obj=settings, catch_exceptions=False)
         assert sentence in done.output, (post_id, done.output)
+        if post_id == "x:a/chatter":
+            assert re.search(r"need\.\w+ at \d+ %, \d+ points below the \d+ % from which it alerts", done.output)
 
 
 def test_a_text_needs_neither_broker_nor_redis():

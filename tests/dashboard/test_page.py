@@ -380,3 +380,47 @@ def test_many_new_accounts_with_one_text_are_told_on_the_card(page, server):
         server.call(lambda view, bot=bot: view.put_alerts([bot]))
     expect(cards(page).first.locator(".marks")).to_have_text("9 accounts, same words")
     expect(cards(page).last.locator(".marks")).to_be_hidden()
+
+
+def test_notices_have_a_table_a_colour_and_a_filter_of_their_own(page, server):
+    at = time.time()
+    told = [("warning.danger", "urgent"), ("order.evacuation", "soon"), ("report.damage", "routine")]
+    notices = [
+        invent(970 + n, query, text=f"notice {n}", at=at + n, priority=priority, priority_probability=0.6)
+        for n, (query, priority) in enumerate(told)
+    ]
+    server.call(lambda view: view.put_alerts(notices))
+    expect(cards(page).first).to_contain_text("notice 2")
+    for n, (query, priority) in enumerate(told):
+        shown = cards(page).filter(has_text=f"notice {n}")
+        expect(shown).to_have_class(re.compile(rf"\bnotice\b.*\b{priority}\b"))
+        expect(shown.locator(".kind")).to_have_text(query.partition(".")[0].capitalize())
+        expect(shown.locator(".priority")).to_have_text(priority)
+        expect(shown.locator(".priority")).to_have_attribute("title", f"Priority: {priority}, 60 % likely")
+    expect(page.locator("#notices tbody tr")).to_have_count(4)
+    assert page.locator("#needs-total").inner_text() == "27"  # a notice is no need
+    page.locator("#notices button", has_text=re.compile("[1-9]")).first.click()
+    expect(cards(page)).to_have_count(1)
+    assert address(page).startswith("?kind=")
+
+
+def test_a_priority_is_one_click_away_on_the_bar_and_on_a_card(page, server):
+    at = time.time()
+    made = [
+        invent(980 + n, query, text=f"case {n}", at=at + n, priority=priority, priority_probability=0.6)
+        for n, (query, priority) in enumerate(
+            [("need.water", "urgent"), ("warning.danger", "urgent"), ("need.food", "soon"), ("need.money", "routine")]
+        )
+    ]
+    server.call(lambda view: view.put_alerts(made))
+    expect(cards(page)).to_have_count(44)
+    page.get_by_role("group", name="Priority").get_by_role("button", name="Urgent").click()
+    expect(cards(page)).to_have_count(2)
+    assert address(page) == "?priority=urgent"
+    page.get_by_role("group", name="Priority").get_by_role("button", name="Soon").click()
+    expect(cards(page)).to_have_count(1)
+    page.keyboard.press("x")
+    expect(cards(page)).to_have_count(44)
+    cards(page).filter(has_text="case 3").locator(".priority").click()
+    expect(cards(page)).to_have_count(1)
+    assert address(page) == "?priority=routine"

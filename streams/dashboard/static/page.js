@@ -1,5 +1,6 @@
 // The page's life: what is wanted (in the address), what came (server-sent events), keys and clicks.
 import { $, bars, card, categories, cluster, el, figures, hit, pipeline, placed, proposals, regroup, repeated } from "./draw.js";
+import "./draft.js";
 import { asked as ask, judge, taught, teachable, undo, VERDICTS } from "./teach.js";
 import { ago, duration, language, number, plural, rate } from "./words.js";
 
@@ -408,14 +409,14 @@ const KEYS = { // r, w, o and n judge the card somebody stands on: teach.js
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || $("help").open || $("who").open) return;
-  const field = event.target.closest("input");
+  const field = event.target.closest("input, textarea, select");
   if (event.key === "Escape") {
     if (wanted.search) want({ search: "" });
     else if (field === $("q") && wanted.q) { $("q").value = ""; want({ q: "" }); }
     document.activeElement.blur();
     return;
   }
-  if (field) return;
+  if (field || event.target.closest("form")) return;
   if (event.key === "Enter" && event.target.matches(".card")) unfold(event.target);
   else if (VERDICTS[event.key] && document.activeElement.matches("#list > .card:not(.withdrawn)")) {
     event.preventDefault();

@@ -10,7 +10,7 @@ try { who ||= localStorage.getItem("who") ?? ""; } catch { /* private window: as
 
 const key = (post, query) => `${post} ${query}`;
 
-async function post(path, body) {
+export async function post(path, body) {
   const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
   if (answer.status === 401) location.reload();
   if (!answer.ok) throw new Error((await answer.text()).trim() || answer.statusText);

@@ -1,0 +1,133 @@
+"""A query from the page: tried on the posts of the last hours before it is saved, then saved.
+
+What is tried is what would be saved, with the same filters and bar. Only new queries are made here, so nobody changes
+by accident what others listen for (`crisis query edit` does).
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec import Struct
+
+from models.errors import QueryError, ServiceError
+from models.filters import Where
+from models.moments import rfc3339
+from models.queries import Query, check_query
+from models.records import KINDS
+from streams.broker.queries import publish_queries, read_queries
+from streams.config import Settings
+from streams.dashboard.lessons import Lessons
+from streams.search.follower import Searcher
+from streams.search.rehearsal import HOUR_S, Rehearsal
+
+__all__ = ["Draft", "Drafts", "Outcome"]
+
+SHOWN = 8  # alerts that are shown, the likeliest
+LONGEST_H, MOST_SENTENCES = 48.0, 50
+
+
+class Draft(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the page sends."""
+
+    query_id: str
+    sentences: list[str]
+    lang: str = "en"
+    where: Where = Where()
+    probability: float | None = None
+    alerts_per_hour: float | None = None
+    expires: str = ""
+    last_h: float = 6.0  # how far back it is tried
+
+    def query(self) -> Query:
+        """The query it asks for. Raises QueryError saying what to change."""
+        kind, _, category = self.query_id.partition(".")
+        if kind not in KINDS:
+            raise QueryError(f"{self.query_id!r}: say need, offer, warning, order or report, and a short name")
+        if len(self.sentences) > MOST_SENTENCES or not self.lang.replace("-", "").isalnum():
+            raise QueryError(f"at most {MOST_SENTENCES} sentences, in a language such as en or pt-BR")
+        return check_query(
+            Query(
+                id=self.query_id,
+                kind=kind,  # type: ignore[arg-type]
+                category=category,
+                label=category.replace("_", " ").capitalize(),
+                sentences={self.lang: [text.strip() for text in self.sentences if text.strip()]},
+                where=None if self.where == Where() else self.where,
+                probability=self.probability,
+                alerts_per_hour=self.alerts_per_hour,
+                expires=self.expires,
+            )
+        )
+
+
+class Example(Struct, frozen=True):
+    """One post that would have alerted."""
+
+    text: str
+    lang: str
+    probability: float
+    created_at: str
+
+
+class Outcome(Struct, frozen=True):
+    """Answer of /api/queries/try. `already`: of the alerts, those of posts that alert for another query too."""
+
+    query_id: str
+    posts: int
+    hours: float
+    alerts: int
+    suggestions: int
+    already: int
+    alerts_an_hour: float
+    cpu_s_an_hour: float
+    by_hour: dict[str, int]  # start of the hour, RFC 3339 → alerts
+    examples: list[Example]
+
+    @classmethod
+    def of(cls, query: Query, done: Rehearsal) -> Outcome:
+        likeliest = sorted(done.alerts, key=lambda alert: -(alert[1].probability or 0.0))[:SHOWN]
+        return cls(
+            query.id,
+            done.posts,
+            round(done.hours, 2),
+            len(done.alerts),
+            done.suggestions,
+            done.already,
+            round(len(done.alerts) / done.hours, 2),
+            round(done.cpu_s / done.hours, 4),
+            {rfc3339(hour * HOUR_S): count for hour, count in sorted(done.by_hour.items())},
+            [Example(p.text, p.lang, m.probability or 0.0, rfc3339(p.created_at)) for p, m in likeliest],
+        )
+
+
+class Drafts:
+    """One trial at a time: it reads thousands of posts."""
+
+    def __init__(self, settings: Settings, searcher: Searcher | None, lessons: Lessons) -> None:
+        self._settings, self._searcher, self._lessons = settings, searcher, lessons
+        self._trying = False
+
+    async def tried(self, draft: Draft) -> Outcome:
+        """Raises QueryError for a draft that is no query, ServiceError where it cannot be tried now."""
+        query = draft.query()
+        if self._searcher is None:
+            raise ServiceError("this dashboard runs without search, and so without the posts to try a query on")
+        if self._trying:
+            raise ServiceError("somebody else's query is being tried: again in a few seconds")
+        self._trying = True
+        try:
+            active = await asyncio.to_thread(read_queries, self._settings)
+            last_s = max(0.0, min(draft.last_h, LONGEST_H)) * HOUR_S
+            labels = list(self._lessons.labels.values())
+            return Outcome.of(query, await self._searcher.rehearse(query, list(active.values()), labels, last_s))
+        finally:
+            self._trying = False
+
+    async def saved(self, draft: Draft) -> Query:
+        """Make it live. Raises QueryError for one that is there already."""
+        query = draft.query()
+        if query.id in await asyncio.to_thread(read_queries, self._settings):
+            raise QueryError(f"there is a query {query.id} already: choose another name, or `crisis query edit` it")
+        await asyncio.to_thread(publish_queries, self._settings, {query.id: query})
+        return query

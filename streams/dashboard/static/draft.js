@@ -1,0 +1,61 @@
+// A new query: what it would have alerted, then saved. Text only by textContent.
+import { $, el } from "./draw.js";
+import { post } from "./teach.js";
+import { language, moment, number, plural } from "./words.js";
+
+const listed = (text) => text.split(",").map((part) => part.trim()).filter(Boolean);
+
+// The form as the dashboard takes it; what is empty is left out.
+function draft(form) {
+  const given = Object.fromEntries(new FormData(form)), where = {}, filled = (name) => given[name].trim() !== "";
+  for (const name of ["languages", "sources", "must", "must_not"]) if (filled(name)) where[name] = listed(given[name]);
+  if (filled("area")) where.area = listed(given.area).map(Number);
+  return {
+    query_id: `${given.kind}.${given.category.trim().toLowerCase()}`,
+    sentences: given.sentences.split("\n").map((line) => line.trim()).filter(Boolean),
+    lang: given.lang.trim(),
+    where,
+    last_h: Number(given.last_h),
+    ...(filled("probability") ? { probability: Number(given.probability) / 100 } : {}),
+    ...(filled("alerts_per_hour") ? { alerts_per_hour: Number(given.alerts_per_hour) } : {}),
+    ...(filled("expires") ? { expires: new Date(Date.now() + 3600000 * Number(given.expires)).toISOString() } : {}),
+  };
+}
+
+function show(found) {
+  $("draft-told").textContent = `${plural(found.alerts, "alert", "alerts")} and ${plural(found.suggestions, "suggestion", "suggestions")} in ${plural(found.posts, "post", "posts")} of ${found.hours.toFixed(1)} h: ${found.alerts_an_hour.toFixed(1)} to read an hour, ${found.cpu_s_an_hour.toFixed(3)} s of CPU. ${number(found.already)} of them alert for another query too. Nothing was saved.`;
+  const most = Math.max(1, ...Object.values(found.by_hour));
+  $("draft-hours").replaceChildren(...Object.entries(found.by_hour).map(([at, n]) => {
+    const item = el("li"), line = el("span", "rest"), track = el("span", "track"), fill = el("span", "fill");
+    fill.style.width = `${(100 * n) / most}%`;
+    track.append(fill);
+    line.append(el("bdi", "", moment(Date.parse(at))), track, el("span", "", number(n)));
+    item.append(line);
+    return item;
+  }));
+  $("draft-alerts").replaceChildren(...found.examples.map((one) => {
+    const item = el("li"), text = el("bdi", "", one.text);
+    text.dir = "auto";
+    text.lang = one.lang;
+    item.append(el("b", "", `${Math.round(100 * one.probability)} %`), " ", text, el("small", "", ` ${language(one.lang)} · ${moment(Date.parse(one.created_at))}`));
+    return item;
+  }));
+}
+
+$("draft").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const saves = event.submitter?.value === "save", buttons = event.target.querySelectorAll("button");
+  $("draft-told").textContent = saves ? "Saving …" : "Reading the posts of the last hours …";
+  for (const button of buttons) button.disabled = true;
+  try {
+    const wanted = draft(event.target);
+    if (saves) {
+      const made = await post("/api/queries", wanted);
+      $("draft-told").textContent = `${made.id} is live.`;
+    } else show(await post("/api/queries/try", wanted));
+  } catch (error) {
+    $("draft-told").textContent = `Not ${saves ? "saved" : "tried"}: ${error.message}`;
+  } finally {
+    for (const button of buttons) button.disabled = false;
+  }
+});

@@ -1,0 +1,121 @@
+"""A new query from the page: seen before it is saved, in a real browser, then live."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, expect
+
+from models.filters import Where
+from models.queries import Query
+from models.records import Post
+from streams.broker.queries import publish_queries, read_queries
+from streams.broker.topics import make_topics
+from streams.config import Settings, load_settings
+from tests.dashboard.serving import Served, frame, served
+from tests.dashboard.test_page import opened
+from tests.outputs.topics import fresh_prefix
+from tests.waiting import PATIENCE_S, wait_until
+
+NOW = time.time()
+KNOWN = Query("need.roof", "need", "roof", "Roof", {"en": ["people trapped under a collapsed roof"]}, threshold=0.3)
+POSTS = [
+    Post("s1", "people trapped under a collapsed roof", NOW - 7000, NOW - 7000, "en", "sms"),
+    Post("s2", "send a boat to the roof", NOW - 3000, NOW - 3000, "en", "sms"),
+    Post("s3", "send a boat to the roof", NOW - 2000, NOW - 2000, "es", "web"),
+    Post("s4", "what a lovely sunny morning", NOW, NOW, "en", "sms"),
+]
+DRAFT = {"query_id": "need.boats", "sentences": ["send a boat to the roof"], "probability": 0.5}
+
+
+@pytest.fixture
+def settings(embedded_broker: str, embedded_redis_url: str) -> Settings:
+    made = load_settings(
+        redis={"url": embedded_redis_url}, broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()}
+    )
+    make_topics(made)
+    publish_queries(made, {KNOWN.id: KNOWN})
+    return made
+
+
+@pytest.fixture
+def server(settings: Settings) -> Iterator[Served]:
+    with served(settings, [frame(POSTS)]) as running:
+        yield running
+
+
+def sent(server: Served, path: str, **changes: object) -> httpx.Response:
+    return httpx.post(f"{server.url}{path}", json=DRAFT | changes, timeout=PATIENCE_S)
+
+
+def test_what_a_query_would_have_alerted_is_told_and_nothing_is_saved(server, settings):
+    found = sent(server, "/api/queries/try").json()
+    assert (found["query_id"], found["posts"], found["alerts"]) == ("need.boats", 4, 2)
+    assert {one["text"] for one in found["examples"]} == {"send a boat to the roof"}
+    assert sum(found["by_hour"].values()) == 2 and found["alerts_an_hour"] == pytest.approx(2 / found["hours"], abs=0.1)
+    spanish = sent(server, "/api/queries/try", where={"languages": ["es"]}).json()
+    assert [one["lang"] for one in spanish["examples"]] == ["es"]
+    lately = sent(server, "/api/queries/try", last_h=0.7).json()
+    assert (lately["posts"], lately["alerts"]) == (2, 1)
+    both = sent(server, "/api/queries/try", sentences=["people trapped under a collapsed roof"]).json()
+    assert both["already"] == both["alerts"] == 1
+    assert set(read_queries(settings)) == {"need.roof"}
+
+
+def test_what_is_saved_is_what_was_tried_and_nobody_elses_query_is_changed(server, settings):
+    where = {"languages": ["en"], "sources": ["sms"], "must": ["boat*"], "must_not": ["drill"], "area": [1, 2, 3, 4]}
+    more = {"where": where, "expires": "2026-12-01T18:00:00Z"}
+    assert sent(server, "/api/queries", **more).json()["id"] == "need.boats"
+    saved = read_queries(settings)["need.boats"]
+    assert saved.where == Where(["en"], ["sms"], [1, 2, 3, 4], ["boat*"], ["drill"])
+    assert (saved.probability, saved.expires, saved.label) == (0.5, "2026-12-01T18:00:00Z", "Boats")
+    again = sent(server, "/api/queries", sentences=["something else"])
+    assert again.status_code == 400 and "already" in again.text
+    assert saved == read_queries(settings)["need.boats"]
+
+
+REFUSED: list[dict] = [
+    {"query_id": "boats"}, {"query_id": "need.b ts"}, {"sentences": [" "]}, {"sentences": ["x"] * 51},
+    {"lang": "<b>"}, {"where": {"area": [9, 9]}}, {"where": {"colour": ["red"]}}, {"probability": 2.0},
+    {"alerts_per_hour": 5}, {"expires": "tomorrow"}, {"threshold": 0.1},
+]  # fmt: skip
+
+
+def test_a_draft_that_is_no_query_is_refused_and_says_why(server, settings):
+    for changes in REFUSED:
+        for path in ("/api/queries/try", "/api/queries"):
+            answer = sent(server, path, **changes)
+            assert answer.status_code == 400 and answer.text.strip(), changes
+    assert set(read_queries(settings)) == {"need.roof"}
+
+
+def test_nobody_elses_page_can_make_a_query(server, settings):
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
+        for path in ("/api/queries/try", "/api/queries"):
+            answer = httpx.post(f"{server.url}{path}", json=DRAFT, headers=headers, timeout=PATIENCE_S)
+            assert answer.status_code == 403
+    assert set(read_queries(settings)) == {"need.roof"}
+
+
+def test_a_query_is_typed_looked_at_and_saved(browser: Browser, server, settings):
+    for page in opened(browser, server, {"width": 1440, "height": 900}):
+        page.locator(".drafting summary").first.click()
+        form = page.locator("#draft")
+        form.get_by_label("named").fill("boats")
+        form.get_by_label("Sentences").fill("send a boat to the roof")
+        form.get_by_text("Only posts …").click()
+        form.get_by_label("of sources").fill("sms, radio")
+        form.get_by_role("button", name="Show what it would have alerted").click()
+        expect(page.locator("#draft-told")).to_contain_text("1 alert and")
+        expect(page.locator("#draft-told")).to_contain_text("Nothing was saved")
+        expect(page.locator("#draft-alerts li")).to_have_count(1)
+        expect(page.locator("#draft-alerts li")).to_contain_text("send a boat to the roof")
+        expect(page.locator("#draft-hours li")).to_have_count(1)
+        assert set(read_queries(settings)) == {"need.roof"}
+        form.get_by_role("button", name="Save").click()
+        expect(page.locator("#draft-told")).to_have_text("need.boats is live.")
+        wait_until(lambda: set(read_queries(settings)) == {"need.roof", "need.boats"})
+        assert read_queries(settings)["need.boats"].where == Where(sources=["sms", "radio"])
