@@ -38,6 +38,7 @@ from training.jobs import cache_dir, run, write_atomically, write_result
 from training.kept_vectors import KeptVectors
 from training.labels import everyday
 from training.posts import LabelledPost, classes, read_posts, written_posts
+from training.taught import classes_taught, read_taught
 
 MAY_LEARN = frozenset(
     ("crisislex-t26", "crisislex-t6", "disaster-messages-multilingual", "idrisi-lmr-ar", "need-offer-nepal-italy")
@@ -56,6 +57,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
     encoder: str = ""  # bundle directory; empty = the bundled one
     install: bool = True  # put the calibration into the bundle
+    labels: str = ""  # what people taught, as `crisis label export` printed it
+    said: float = 1.5  # weight of a post they labelled
     result: str = ""  # where the JSON of the measures goes; empty = nowhere
     read: float = 1.5  # weight of a post that was read, against 1 of a written one
     unsure: float = 0.5  # share of it where the reader was not sure
@@ -83,8 +86,8 @@ class Taught(Struct, frozen=True):
 def material(
     config: Config, posts: Sequence[LabelledPost], messages: Sequence[dict], sentences: Sequence[str] = ()
 ) -> Taught:
-    """Everything the head learns from: the posts that do not judge, the packs, the background, the messages and
-    everyday sentences."""
+    """Everything the head learns from: the posts that do not judge, the packs, the background, the messages,
+    everyday sentences, and what people taught at work."""
     rows: list[tuple[str, str, float]] = [(text, "ordinary", config.everyday_weight) for text in sentences]
     for post in posts:
         if post.judges or (post.use == "read" and post.origin not in MAY_LEARN):
@@ -103,6 +106,10 @@ def material(
             rows.append((message["text"], "chatter", config.messages))
         elif message.get("genre") == "news" and not asks and drawn.random() < config.none:
             rows.append((message["text"], "news", config.messages))
+    if config.labels:
+        names = {query.id for query in load_queries()} | {"chatter"}
+        said = classes_taught(read_taught(Path(config.labels)), names)
+        rows += [(text, name, config.said) for text, name in said]
     texts, labels, weights = map(list, zip(*rows, strict=True))
     return Taught(texts, labels, weights)
 

@@ -6,6 +6,7 @@ import pytest
 from models.errors import LabelError
 from models.feedback.records import Label
 from training.data import in_train_half
+from training.head import Config, material
 from training.labels import Messages
 from training.taught import classes_taught, read_taught, with_taught
 
@@ -75,3 +76,6 @@ def test_what_a_label_says_a_post_is_becomes_a_class_and_wrong_alone_says_nothin
     names = {"need.water", "offer.water", "chatter"}
     found = classes_taught(read_taught(path), names)
     assert found == [("post 1", "need.water"), ("post 3", "chatter"), ("post 4", "offer.water")]
+    plain, taught = material(Config(), [], []), material(Config(labels=str(path), said=2.0), [], [])
+    more = list(zip(taught.texts, taught.labels, taught.weights, strict=True))[len(plain.texts) :]
+    assert more == [(text, name, 2.0) for text, name in found]
