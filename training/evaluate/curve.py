@@ -111,9 +111,10 @@ def mean(rows: Sequence[dict[str, dict[str, float]]]) -> dict[str, dict[str, flo
 
 
 def show(curve: dict[str, dict[str, dict[str, float]]]) -> None:
-    """A table: a row for each share, a column for each group's figure."""
-    table = Table("share", "posts", *(f"{group}: {name}" for group in GROUPS for name in SHOWN))
-    for share, row in curve.items():
-        cells = [f"{row[group][name]:.3f}" for group in GROUPS for name in SHOWN]
-        table.add_row(share, f"{row['learnt from']['posts']:,.0f}", *cells)
+    """A table: a row for each group's figure, a column for each share."""
+    table = Table("", *(f"{float(share):.0%}" for share in curve))
+    table.add_row("posts learnt from", *(f"{row['learnt from']['posts']:,.0f}" for row in curve.values()))
+    for group in GROUPS:
+        for name in SHOWN:
+            table.add_row(f"{group}: {name}", *(f"{row[group][name]:.3f}" for row in curve.values()))
     Console().print(table)
