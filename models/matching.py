@@ -63,6 +63,7 @@ class Matcher(Standing):
         """
         if encoder_version != self.encoder_version:
             raise VersionMismatch(f"vectors of {encoder_version} against queries of {self.encoder_version}")
+        self.check_shape(vectors)
         if not len(vectors) or not self.queries:
             return []
         both = reached_by_scored(self, vectors, posts), reached_by_screened(self, vectors, posts)

@@ -194,6 +194,13 @@ class Standing:
         """The score at which a query stands at this probability: the inverse of `standing_at`."""
         return self.levels.score_at(index, probability)
 
+    def check_shape(self, vectors: np.ndarray) -> None:
+        """Raises VersionMismatch unless these are vectors as the queries' encoder makes them, (n, d)."""
+        if vectors.ndim != 2 or vectors.shape[1] != self.dim:
+            raise VersionMismatch(
+                f"vectors of shape {vectors.shape} against queries of dim {self.dim} ({self.encoder_version})"
+            )
+
     def scores(self, vectors: np.ndarray, which: np.ndarray | None = None) -> np.ndarray:
         """Scores in [-1, 1], higher is closer: (n, d) float32 → (n, q) float32. With a learnt head: how likely a
         responder could act on the post, as far as it is this one.
@@ -202,10 +209,7 @@ class Standing:
         it reads. Raises VersionMismatch if the vectors have another dimension than the encoder these queries were
         embedded with.
         """
-        if vectors.ndim != 2 or vectors.shape[1] != self.dim:
-            raise VersionMismatch(
-                f"vectors of shape {vectors.shape} against queries of dim {self.dim} ({self.encoder_version})"
-            )
+        self.check_shape(vectors)
         likely = self.probabilities(vectors, which)
         return self.directed(vectors, which) if likely is None else self.shared(vectors, likely, which)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from models.filters import Where
 from models.queries import load_queries
@@ -62,7 +64,7 @@ def test_what_is_given_beside_the_sentences_of_a_query_that_exists_is_applied(se
     assert (changed.label, changed.iasc, changed.hxl, changed.threshold) == ("Clean water", "Health", "#need +x", 0.5)
 
 
-def test_what_a_query_reads_and_from_where_on_it_alerts_is_edited_and_taken_away_again(settings):
+def test_what_a_query_reads_and_from_where_on_it_alerts_is_edited_and_taken_away_again(settings, monkeypatch):
     def edited(*args):
         done = CliRunner().invoke(query, ["edit", "need.water", *args], obj=settings, catch_exceptions=False)
         assert done.exit_code == 0, done.output
@@ -75,7 +77,8 @@ def test_what_a_query_reads_and_from_where_on_it_alerts_is_edited_and_taken_away
     assert (asked.sentences, asked.version) == (WATER.sentences, WATER.version)
     again = edited("--languages", "", "--area", "", "--must", "", "--expires", "", "--alerts-per-hour", "5")
     assert (again.where, again.probability, again.alerts_per_hour, again.expires) == (None, None, 5.0, "")
-    done = CliRunner().invoke(query, ["list"], obj=settings, env={"COLUMNS": "200"})
+    monkeypatch.setattr(sys.modules[query.callback.__module__], "out", Console(width=200))
+    done = CliRunner().invoke(query, ["list"], obj=settings)
     assert "5 an hour" in done.output
 
 

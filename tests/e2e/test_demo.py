@@ -34,7 +34,11 @@ def test_the_demo_plays_to_its_end_and_leaves_nothing_running(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"dashboard: http://127\.0\.0\.1:\d+", done.stdout)
-    assert re.search(r"export CRISIS_BROKER__BOOTSTRAP=127\.0\.0\.1:\d+ CRISIS_REDIS__URL=redis://\S+\n", done.stdout)
+    assert re.search(
+        r"export CRISIS_BROKER__BOOTSTRAP=127\.0\.0\.1:\d+ CRISIS_REDIS__URL=redis://\S+ "
+        r"CRISIS_PRIVACY__KEY_FILE=\S+\n",
+        done.stdout,
+    )
     last = re.findall(r"posts +([\d,]+) +matches +([\d,]+) +alerts +([\d,]+) +clusters +([\d,]+)", done.stdout)[-1]
     posts, matches, alerts, clusters = (int(n.replace(",", "")) for n in last)
     assert posts > 400
@@ -50,7 +54,7 @@ def test_the_demo_uses_its_own_broker_whatever_the_settings_file_says_of_another
     config.write_text(
         '[broker]\nbootstrap = "kafka.example:9093"\nsecurity = "SASL_SSL"\nusername = "me"\n[topics]\nprefix = "ours-"\n'  # noqa: E501
     )
-    settings = _settings(str(config), "redis://127.0.0.1:1/0", 9, 8)
+    settings = _settings(str(config), "redis://127.0.0.1:1/0", tmp_path / "key", 9, 8)
     assert (settings.broker.bootstrap, settings.broker.security, settings.topics.prefix) == (
         "127.0.0.1:9",
         "PLAINTEXT",

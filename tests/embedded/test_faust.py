@@ -8,6 +8,8 @@ from pathlib import Path
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
+from tests.waiting import PATIENCE_S
+
 APP = Path(__file__).with_name("faust_app.py")
 
 
@@ -47,6 +49,11 @@ async def test_an_app_counts_in_a_table_that_survives_a_restart(broker, admin, n
     async with worker(prefix, broker, tmp_path / "first"):
         await say(broker, prefix, b"water", b"food", b"water")
         assert await hear(broker, prefix, 3) == [b"FOOD 1", b"WATER 1", b"WATER 2"]
-    async with worker(prefix, broker, tmp_path / "second"):  # the table comes back from its changelog
-        await say(broker, prefix, b"water")
-        assert await hear(broker, prefix, 4) == [b"FOOD 1", b"WATER 1", b"WATER 2", b"WATER 3"]
+    await say(broker, prefix, b"water")
+    heard: list[bytes] = []
+    for start in ("second", "third"):  # a worker of bare Faust may stay paused after its recovery: it is started again,
+        async with worker(prefix, broker, tmp_path / start):  # as what watches ours does (streams/worker)
+            with contextlib.suppress(TimeoutError):
+                heard = await asyncio.wait_for(hear(broker, prefix, 4), PATIENCE_S / 4 if start == "second" else None)
+                break
+    assert heard == [b"FOOD 1", b"WATER 1", b"WATER 2", b"WATER 3"]  # the table comes back from its changelog

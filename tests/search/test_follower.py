@@ -374,7 +374,7 @@ def test_a_token_is_sent_along_and_a_missing_one_explained(redis_url, tmp_path):
     (tmp_path / "token").write_text("a secret of some length")
     settings = settings_for(redis_url, token_file=str(tmp_path / "token"))
     with served(settings, [frame(POSTS)]) as server:
-        assert "CRISIS_DASHBOARD__TOKEN_FILE" in str(run(server.url, "water").exception)
+        assert "set CRISIS_DASHBOARD_TOKEN" in str(run(server.url, "water").exception)
         result = CliRunner().invoke(command, ["trapped", "--url", server.url], obj=settings)
         assert result.exit_code == 0 and "collapsed roof" in result.stdout
 
