@@ -22,6 +22,9 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         "FLORES, the paper's languages": "matching/flores200 devtest/mean_paper", "NTREX": "matching/ntrex128/mean_paper",
         "SemRel dev": "relatedness/SemRel2024 dev/mean",
     }),
+    "relatedness/": ("relatedness of the default encoder; read `relatedness/report.md`", {
+        "SemRel dev": "relatedness/SemRel2024 dev/mean", "STS-B": "relatedness/STS-B test/mean",
+    }),
     "encoder-": ("headline measures of a published encoder", {
         "FLORES, the paper's languages": "matching/mean_paper", "SemRel dev": "relatedness/mean", "needs, originals": "needs/originals",
     }),
