@@ -70,7 +70,7 @@ def main() -> None:
     except click.Abort:
         sys.exit(130)
     except CrisisError as error:
-        from streams.config import redacted
+        from streams.config.secrets import redacted
 
         click.secho(f"crisis: {redacted(error)}", fg="red", err=True)
         sys.exit(1)

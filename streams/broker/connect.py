@@ -15,7 +15,9 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 from models.errors import ConfigError, ServiceError
-from streams.config import Broker, Settings, secret
+from streams.config import Settings
+from streams.config.secrets import secret
+from streams.config.sections import Broker
 
 __all__ = ["admin", "client_options", "is_loopback", "reach", "reaching", "ssl_context"]
 

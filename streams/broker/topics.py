@@ -11,7 +11,8 @@ from kafka.admin import ConfigResource, KafkaAdminClient
 
 from models.errors import ServiceError
 from streams.broker.connect import admin, client_options
-from streams.config import TOPICS, Settings
+from streams.config import Settings
+from streams.config.sections import TOPICS
 
 __all__ = [
     "AGENTS",

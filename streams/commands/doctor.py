@@ -24,7 +24,8 @@ from streams.broker.connect import admin, is_loopback
 from streams.broker.queries import read_queries
 from streams.broker.topics import topic_configs, wrong_configs
 from streams.commands.status import COLOURS, ask
-from streams.config import Settings, redacted
+from streams.config import Settings
+from streams.config.secrets import redacted
 from streams.releases.topic import read_release
 from streams.releases.versions import load_version
 from streams.view.connect import connect

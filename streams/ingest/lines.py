@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from models.errors import ConfigError
-from streams.config import WriterConfig
+from streams.config.sections import WriterConfig
 
 __all__ = ["is_table", "open_lines", "read_frames"]
 

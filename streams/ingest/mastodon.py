@@ -25,7 +25,8 @@ from httpx_sse import EventSource, SSEError, aconnect_sse
 from msgspec import Struct
 
 from models.errors import ConfigError, ServiceError
-from streams.config import Settings, secret
+from streams.config import Settings
+from streams.config.secrets import secret
 from streams.ingest.cursor import Cursor
 from streams.ingest.live import Disconnected, ReconnectConfig, keep_connected, run_live
 from streams.ingest.writer import FrameWriter

@@ -26,7 +26,8 @@ from kafka.errors import KafkaError
 
 from models.errors import ServiceError
 from streams.broker.connect import client_options, reach
-from streams.config import Settings, WriterConfig
+from streams.config import Settings
+from streams.config.sections import WriterConfig
 from streams.ingest.lines import oversize_marker
 
 __all__ = ["open_writer"]

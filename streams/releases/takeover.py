@@ -30,7 +30,8 @@ from models.feedback.records import Label
 from models.feedback.teach import teach
 from models.queries import Query
 from streams import metrics
-from streams.config import Settings, redacted
+from streams.config import Settings
+from streams.config.secrets import redacted
 from streams.releases.release import Release, Staged, canary_partitions, trial_of
 from streams.releases.serving import Serving
 from streams.releases.versions import load_version, make_ready

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from models.errors import ServiceError
 from models.pseudonyms import Link
-from streams.config import Settings, secret
+from streams.config import Settings
+from streams.config.secrets import secret
 
 __all__ = ["Hit", "HitPage", "ask_link", "ask_search"]
 

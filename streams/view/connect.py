@@ -14,8 +14,8 @@ from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError, Respon
 from redis.exceptions import TimeoutError as NoAnswer
 
 from models.errors import ServiceError
-from streams.config import Redis as RedisSettings
-from streams.config import redacted, secret
+from streams.config.secrets import redacted, secret
+from streams.config.sections import Redis as RedisSettings
 
 __all__ = ["connect", "reaching_redis"]
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from models.errors import ConfigError
 from models.pseudonyms import LEAST_KEY_CHARS, OFFLINE, Pseudonyms, keyed_hash
-from streams.config import Settings, secret
+from streams.config import Settings
+from streams.config.secrets import secret
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

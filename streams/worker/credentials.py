@@ -5,7 +5,8 @@ from __future__ import annotations
 import faust
 
 from streams.broker.connect import ssl_context
-from streams.config import Broker, secret
+from streams.config.secrets import secret
+from streams.config.sections import Broker
 
 
 def faust_credentials(broker: Broker) -> faust.SSLCredentials | faust.SASLCredentials | None:

@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from streams import metrics
-from streams.config import secret
+from streams.config.secrets import secret
 from streams.web.exposure import LOOPBACK, refuse_to_be_open
 
 LATE_S = 15.0  # the loop beats every second; a loop this late is stuck

@@ -12,7 +12,8 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
 from models.posts import split_lines
-from streams.config import Settings, WriterConfig
+from streams.config import Settings
+from streams.config.sections import WriterConfig
 from streams.ingest.writer import FrameWriter
 
 

@@ -8,7 +8,7 @@ from kafka.errors import NotLeaderForPartitionError
 
 from models.errors import Rejected, ServiceError
 from models.posts import parse_post, split_lines
-from streams.config import WriterConfig
+from streams.config.sections import WriterConfig
 from streams.embedded import Fault
 from streams.ingest.writer import FrameWriter, oversize_marker
 from tests.ingest.conftest import Raw

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from models.errors import ConfigError
-from streams.config import TOPICS, Settings, load_settings, redacted
+from streams.config import Settings, load_settings
+from streams.config.secrets import redacted
+from streams.config.sections import TOPICS
 from streams.view.connect import connect
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "crisis.toml"

@@ -1,0 +1,118 @@
+"""Settings: one TOML file plus `CRISIS_*` environment variables; each field says what it is for.
+
+Order, first wins: environment (`CRISIS_BROKER__BOOTSTRAP=…`, two underscores between section and field), then the
+TOML file (`--config`, `CRISIS_CONFIG`, or ./crisis.toml if it is there and ours), then the defaults below. Unknown keys
+are refused. `deploy/crisis.toml` is the documented example and a test holds it to these fields.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from models.clustering import ClusterConfig
+from models.encoders.cluster_thresholds import TunedClusters
+from models.errors import ConfigError
+from models.matching import MatchConfig
+from streams.config.sections import Broker, Dashboard, EncoderSettings, Ingest, Privacy, Redis, Topics, Worker
+
+__all__ = ["Settings", "load_settings"]
+
+
+class Settings(BaseSettings):
+    """Everything one can set."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="CRISIS_", env_nested_delimiter="__", extra="forbid", frozen=True, toml_file=None
+    )
+
+    broker: Broker = Broker()
+    topics: Topics = Topics()
+    redis: Redis = Redis()
+    encoder: EncoderSettings = EncoderSettings()
+    worker: Worker = Worker()
+    match: MatchConfig = MatchConfig()
+    cluster: ClusterConfig = ClusterConfig()
+    privacy: Privacy = Privacy()
+    dashboard: Dashboard = Dashboard()
+    ingest: Ingest = Ingest()
+    _clusters_given: frozenset[str] = PrivateAttr(frozenset())  # fields of `cluster` that somebody set
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _remember_what_was_given(cls, given: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
+        settings = build(given)
+        clusters = given.get("cluster", {}) if isinstance(given, dict) else {}
+        fields = clusters if isinstance(clusters, dict) else ClusterConfig.__dataclass_fields__
+        settings._clusters_given = frozenset(fields)
+        return settings
+
+    def clusters_under(self, tuned: TunedClusters | None) -> ClusterConfig:
+        """The clusterer's settings with the thresholds of an encoder version, where these settings name none."""
+        return self.cluster if tuned is None else tuned.fit(self.cluster, self._clusters_given)
+
+    @property
+    def key_prefix(self) -> str:
+        """What every Redis key begins with. The topics' prefix comes first: two deployments on one broker and one Redis
+        share no key, and forgetting all keys of one (`crisis topics --reset-view`) touches none of the other."""
+        return self.topics.prefix + self.redis.prefix
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+def load_settings(path: str | Path | None = None, **overrides: dict) -> Settings:
+    """Read the settings, environment over file over defaults.
+
+    Raises ConfigError naming the file and every key that is unknown or out of range.
+    """
+    named = path or os.environ.get("CRISIS_CONFIG")
+    found = Path(named or "crisis.toml")
+    if not named:
+        _refuse_a_strangers(found)
+    if path is not None and not found.is_file():
+        raise ConfigError(f"no settings file at {found}; deploy/crisis.toml is an example")
+
+    class FromFile(Settings):
+        model_config = SettingsConfigDict(toml_file=found if found.is_file() else None)
+
+    typed = {name for name in os.environ if name.startswith("CRISIS_") and "__" in name}
+    if unknown := sorted(
+        n for n in typed if n.removeprefix("CRISIS_").split("__")[0].lower() not in Settings.model_fields
+    ):
+        raise ConfigError(f"no such section: {', '.join(unknown)}; sections: {', '.join(Settings.model_fields)}")
+    try:
+        return FromFile(**overrides)
+    except ValidationError as error:
+        told = [(".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, ")) for e in error.errors()]
+        wrong = "; ".join(f"{name}: {message}" for name, message in told)
+        raise ConfigError(f"settings ({found if found.is_file() else 'environment'}): {wrong}") from error
+    except ValueError as error:  # not TOML
+        raise ConfigError(f"{found} is not valid TOML: {error}") from error
+
+
+def _refuse_a_strangers(path: Path) -> None:
+    """A file that merely lies in the current folder is read where it is ours: in a shared folder anybody could send our
+    posts to his broker. Raises ConfigError otherwise; a file that is named is read whosever it is."""
+    with contextlib.suppress(FileNotFoundError, AttributeError):  # Windows knows no owner
+        told = path.stat()
+        if told.st_uid not in (os.getuid(), 0) or told.st_mode & stat.S_IWOTH:
+            whose = "everybody may write" if told.st_mode & stat.S_IWOTH else f"belongs to user {told.st_uid}"
+            raise ConfigError(
+                f"{path.resolve()} {whose}: it is not read unless you name it (--config, CRISIS_CONFIG); "
+                "chown or chmod it if it is yours"
+            )

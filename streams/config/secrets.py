@@ -1,0 +1,36 @@
+"""What is secret among the settings: read from files, and kept out of what is shown."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from models.errors import ConfigError
+
+__all__ = ["redacted", "secret"]
+
+
+def secret(path: str | Path | None, variable: str = "", least_chars: int = 1) -> str | None:
+    """The first line of a secret's file; without a file the environment variable, if one is named; None without either.
+
+    The one reader of secrets: passwords, tokens, the key of the pseudonyms. Raises ConfigError for a file that cannot
+    be read, and for a secret of fewer than `least_chars` characters: a blank line would switch off what it protects.
+    """
+    if path is None:
+        return os.environ.get(variable, "").strip() or None
+    try:
+        found = Path(path).read_text(encoding="utf-8").splitlines()[0].strip()
+    except (OSError, IndexError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read a secret from {path}: {error}") from error
+    if len(found) < least_chars:
+        raise ConfigError(f"the first line of {path} has {len(found)} characters, {least_chars} or more are needed")
+    return found
+
+
+_CREDENTIALS = re.compile(r"(?<=://)[^\s/'\"]*@|(?<=[?&])(?:password|token|secret|key)=[^&\s'\"]*", re.IGNORECASE)
+
+
+def redacted(told: object) -> str:
+    """What may be shown of an error or address: without the user name and password of any URL in it."""
+    return _CREDENTIALS.sub("", str(told))
