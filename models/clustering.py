@@ -117,6 +117,8 @@ class Clusterer:
             due.at, due.posts = live.clock, 0
         if len(live.clusters) > 64 + 1.25 * len(live.slots):
             live.compact()
+        if merge:
+            self._saver.ahead(live, self.config.merge_every_posts)
         return events
 
     def _merge_due(self) -> bool:

@@ -29,7 +29,7 @@ import numpy as np
 from models.queries import Query
 from models.records import Kind, Post
 
-__all__ = ["Member", "Screen"]
+__all__ = ["BITS7", "BITS8", "Member", "Screen", "multiply"]
 
 BLOCK = 4096  # directions multiplied at once: their products stay in the processor's cache
 FEW = 512  # directions below which a block takes in queries of other filters too
@@ -154,7 +154,7 @@ class Screen:
             if not len(rows):
                 continue
             bound = block.bias + np.float32(lost) * block.norm + np.float32(length) * block.lost + np.float32(ROUNDING)
-            products = _multiply(codes[rows], block.weights, scale, block.scale, bound)  # (n, k)
+            products = multiply(codes[rows], block.weights, scale, block.scale, bound)  # (n, k)
             at, direction = np.divmod(np.flatnonzero(products >= -adds[block.kind][rows, None]), products.shape[1])
             which = owner[direction]
             found.append((rows[at[which >= 0]], which[which >= 0]))
@@ -173,7 +173,7 @@ def _readable(block: _Block, origins: Sequence[tuple[str, str]]) -> np.ndarray:
     return np.array([known[origin] for origin in origins], bool)
 
 
-def _multiply(codes: np.ndarray, weights: np.ndarray, scale: float, scales: np.ndarray, bias: np.ndarray) -> np.ndarray:
+def multiply(codes: np.ndarray, weights: np.ndarray, scale: float, scales: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """(n, k) float32: (codes − 64) · weights, in whole numbers, times the scales, plus bias."""
     given = {
         "codes": codes,

@@ -5,9 +5,9 @@ Every vector is rounded to a grid of 2**-13 (a cosine moves by some 1e-4). A dot
 gives the same similarity computed alone or in a block of 256, on any BLAS and any machine, and a block can be updated
 in place as clusters change inside it. Results therefore cannot depend on where a frame ended.
 
-Most of the arithmetic need not be exact to give exact results. A float32 pass over all clusters is off by less than
-SLACK; where that leaves the decision open, and only there, the exact numbers are asked. Its word half is a sparse
-product, since a post has a dozen words. The same pass says which clusters have come near enough to merge: see `merge`.
+Most of the arithmetic need not be exact to give exact results. A pass over all clusters (means.py) is off by less than
+SLACK wherever a similarity may matter; where that leaves the decision open, and only there, the exact numbers are
+asked. The same pass says which clusters have come near enough to merge: see `merge`.
 
 Slots are in order of founding: a lower slot is an older cluster, and ties go to it. Dead slots have count 0 until
 `compact` closes the gaps.
@@ -19,16 +19,14 @@ import heapq
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.sparse import csr_array
 
+from models.clusters.means import SLACK, Means, longer
 from models.clusters.near import Near
 
 GRID = 8192.0  # 2**13 steps per unit: a row fits int16
 FINE = 2.0**20  # grid on which a row's length is taken: its squares still sum without rounding
 CHUNK = 256  # rows of the merge product held at once: bounds its memory to CHUNK × clusters
-TILE = 256  # clusters multiplied at a time: what they and the result take stays in the cache; 1,024 take a fifth longer
-FEW = 8  # posts: below, making a sparse product costs more than it saves
-SLACK = 1e-4  # a float32 sum of 768 products of unit rows errs by 768 · 2**-24 < 5e-5 at most, its updates by less
+FEW = 256  # clusters: so many are compared exactly, in one product
 
 
 def to_grid(vectors: np.ndarray) -> np.ndarray:
@@ -56,10 +54,7 @@ class Kernel:
         self.size = 0  # slots in use, dead ones included
         self.sums = np.zeros((0, dim))  # (capacity, d), on the grid
         self.counts = np.zeros(0)  # (capacity,), 0 = dead
-        self._meaning = np.zeros((0, self.dense), np.float32)  # (capacity, dense): of the sums, rounded
-        self._words = np.zeros((0, dim - self.dense, TILE), np.float32)  # the rest of the sums, a column a cluster
-        self._stale: set[int] = set()  # slots whose rounded sums are behind
-        self._scratch = np.empty(0, np.float32)  # means of a block: asked anew of the system, its pages cost more
+        self._rounded = Means(self.dense, dim - self.dense)
         self._reserve(capacity)
         self.dirty: set[int] = set()  # changed since the last full merge: only their similarities can have risen
         self.fresh: set[int] = set()  # the same since the last merge of either kind
@@ -77,7 +72,7 @@ class Kernel:
         self._reserve(len(counts))
         self.size = len(counts)
         self.sums[: self.size], self.counts[: self.size] = sums, counts
-        self._stale = set(range(self.size))
+        self._rounded.stale = set(range(self.size))
         self._near, self._nearest = Near(dirty), Near(fresh)
         self.strange = (strange or set()) - dirty
 
@@ -91,7 +86,8 @@ class Kernel:
         self._reserve(k + b)
         sums, counts = self.sums, self.counts
         means = self._means(rows)  # (b, ≥ k + b) float32; row i is right, within SLACK, when post i comes
-        gram = rows @ rows.T  # (b, b)
+        gram, floats = rows @ rows.T, rows.astype(np.float32)  # (b, b), (b, d)
+        met: set[int] = set()  # slots that were there before and have got one of these posts
         slots, size = [], k
         surely, maybe = self.t_attach + SLACK, self.t_attach - SLACK
         for i in range(b):
@@ -108,6 +104,9 @@ class Kernel:
                 n = counts[slot]
                 if i + 1 < b:
                     column = means[i + 1 :, slot]
+                    if slot < k and slot not in met:  # known only as far as it decides anything: now all of it
+                        met.add(slot)
+                        column[:] = floats[i + 1 :] @ (sums[slot] / n).astype(np.float32)
                     column *= n
                     column += gram[i + 1 :, i]
                     column /= n + 1.0
@@ -119,7 +118,7 @@ class Kernel:
             slots.append(slot)
         self.size = size
         placed = np.array(slots, np.int64)
-        self._stale.update(slots)
+        self._rounded.stale.update(slots)
         self.dirty.update(slots)
         self.fresh.update(slots)
         self._note(placed, means[:, :size])
@@ -138,46 +137,16 @@ class Kernel:
             self._nearest.open |= met
 
     def _means(self, rows: np.ndarray) -> np.ndarray:
-        """(b, ≥ size + b): each row's mean similarity to each cluster, within SLACK; 0 where there is none."""
-        b, dense, tiles = len(rows), self.dense, -(-self.size // TILE)
-        if tiles <= 1:  # few clusters: all of it exact, in one product
-            means: np.ndarray = np.zeros((b, tiles * TILE + b))
-            shares: np.ndarray = np.zeros(self.size)
-            np.divide(1.0, self.counts[: self.size], out=shares, where=self.counts[: self.size] > 0)
-            np.matmul(rows, self.sums[: self.size].T, out=means[:, : self.size])
-            means[:, : self.size] *= shares
-            return means
-        self._bring_up()
-        meaning, words = rows[:, :dense].astype(np.float32), rows[:, dense:].astype(np.float32)
-        known, width = tiles * TILE, tiles * TILE + b
-        shares, counts = np.zeros(known, np.float32), self.counts[:known]
-        np.divide(1.0, counts, out=shares, where=counts > 0)
-        if len(self._scratch) < b * width:
-            self._scratch = np.empty(b * width * 3 // 2, np.float32)
-        means = self._scratch[: b * width].reshape(b, width)
-        means[:, known:] = 0
-        if b < FEW:
-            np.matmul(meaning, self._meaning[:known].T, out=means[:, :known])
-            for row, word in zip(means, words, strict=True):
-                there = np.flatnonzero(word)
-                row[:known] += np.matmul(word[there], self._words[:tiles, there]).ravel()
-            means[:, :known] *= shares
-            return means
-        sparse = csr_array(words)
-        for tile in range(tiles):
-            part = slice(tile * TILE, (tile + 1) * TILE)
-            dots = meaning @ self._meaning[part].T  # (b, TILE)
-            if dense < self.dim:
-                dots += sparse @ self._words[tile]
-            np.multiply(dots, shares[part], out=means[:, part])
+        """(b, ≥ size + b): each row's mean similarity to each cluster, within SLACK where it may decide anything."""
+        if self.size > FEW:
+            self._rounded.bring_up(self.sums, self.counts)
+            return self._rounded.similar(rows, self.size, self.t_merge - SLACK, len(rows))
+        means: np.ndarray = np.zeros((len(rows), self.size + len(rows)))
+        shares: np.ndarray = np.zeros(self.size)
+        np.divide(1.0, self.counts[: self.size], out=shares, where=self.counts[: self.size] > 0)
+        np.matmul(rows, self.sums[: self.size].T, out=means[:, : self.size])
+        means[:, : self.size] *= shares
         return means
-
-    def _bring_up(self) -> None:
-        """Round the sums that changed anew. Never added to: rounding must not pile up."""
-        slots = np.array(sorted(self._stale), np.int64)
-        self._stale.clear()
-        self._meaning[slots] = self.sums[slots, : self.dense]
-        self._words[slots // TILE, :, slots % TILE] = self.sums[slots, self.dense :]
 
     def take(self, slot: int, row: np.ndarray | None) -> bool:
         """Take one post out; without its vector (forgotten, or of an older encoder) its share of the mean.
@@ -191,7 +160,7 @@ class Kernel:
             row = np.rint(self.mean(slot) * GRID) / GRID
         self.sums[slot] -= row
         self.counts[slot] -= 1
-        self._stale.add(slot)
+        self._rounded.stale.add(slot)
         self.dirty.add(slot)
         self.fresh.add(slot)
         self._near.open.add(slot)
@@ -201,7 +170,7 @@ class Kernel:
     def drop(self, slot: int) -> None:
         self.sums[slot] = 0
         self.counts[slot] = 0
-        self._stale.add(slot)
+        self._rounded.stale.add(slot)
         self.dirty.discard(slot)
         self.fresh.discard(slot)
         self._near.drop(slot)
@@ -234,7 +203,7 @@ class Kernel:
             joined.append((i, j))
             self.sums[i] += self.sums[j]
             counts[i] += counts[j]
-            self._stale.add(i)
+            self._rounded.stale.add(i)
             self._near.absorb(j, i)
             if j in self.strange or i in self.strange:
                 self.strange.add(i)
@@ -306,7 +275,7 @@ class Kernel:
             self.sums[: len(keep)], self.counts[: len(keep)] = self.sums[keep], self.counts[keep]
             self.sums[len(keep) : size], self.counts[len(keep) : size] = 0, 0
             self.size = len(keep)
-            self._stale = set(range(size))
+            self._rounded.stale = set(range(size))
             for noted in (self._near, self._nearest):
                 noted.move(moved)
             for changed in (self.dirty, self.fresh, self.strange):
@@ -317,16 +286,6 @@ class Kernel:
 
     def _reserve(self, slots: int) -> None:
         if slots > len(self.counts):
-            tiles = -(-max(slots, len(self.counts) * 3 // 2) // TILE)  # whole tiles
-            more = tiles * TILE - len(self.counts)
-            self.sums = _longer(self.sums, more)
-            self.counts = _longer(self.counts, more)
-            self._meaning = _longer(self._meaning, more)
-            self._words = _longer(self._words, more // TILE)
-
-
-def _longer(array: np.ndarray, more: int) -> np.ndarray:
-    """The array with so many zero rows after it; memory that is not written to is not taken yet."""
-    longer = np.zeros((len(array) + more, *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
-    return longer
+            capacity = max(slots, len(self.counts) * 3 // 2)
+            self.sums, self.counts = longer(self.sums, capacity), longer(self.counts, capacity)
+            self._rounded.reserve(capacity)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 import msgspec
 import numpy as np
 
@@ -13,33 +16,48 @@ from models.clusters.trail import Span, cut
 
 __all__ = ["Saver", "everything"]
 
+SLICE = 1_000  # clusters written ahead at once: some 20 ms
+CHUNK = 128  # clusters made ready at once: their numbers stay in the cache
 _pack = msgspec.msgpack.Encoder().encode
 
 
 class Saver:
-    """Writes live clusters in parts; the second time and later, those that changed. One caller at a time."""
+    """Writes live clusters in parts; the second time and later, those that changed. One caller at a time.
+
+    Most is written ahead, in slices: a cluster that got nothing for a while. Should it change after all it is written
+    again, so a save holds one moment of all; it has left to write what changed just before it.
+    """
 
     def __init__(self) -> None:
-        self._shown: dict[str, tuple[Member, ...]] = {}  # cluster id → examples as they were saved
-        self._on = False
+        self._shown: dict[str, tuple[Member, ...]] = {}  # cluster id → examples as they were written
+        self._ahead: dict[str, dict[str, bytes]] = {}  # cluster id → its parts that wait for the next save
+        self._on = False  # the next save is of what changed, not of everything
+        self._asked = False  # does anybody save?
 
     def stop(self, live: LiveClusters) -> None:
         """What was written got lost, or all of it changed: the next save is of everything."""
-        self._shown, self._on = {}, False
+        self._shown, self._ahead, self._on = {}, {}, False
+        live.unsaved.update(live.slots)
         for trail in (live.vocabulary.trail, *(ledger.trail for ledger in ledgers(live))):
             trail.stop()
 
+    def ahead(self, live: LiveClusters, quiet: int) -> None:
+        """Write what changed and got nothing for `quiet` posts, at most SLICE clusters."""
+        if self._asked:
+            before = live.counters.posts - quiet
+            still = (
+                slot for slot in map(live.slots.__getitem__, live.unsaved) if live.cluster(slot).touched_post <= before
+            )
+            self._write(live, sorted(islice(still, SLICE)))
+
     def save(self, live: LiveClusters, progress: Progress) -> Changes:
         """What changed since the last call, or everything at the first."""
-        whole = not self._on
-        slots = sorted(live.slots[i] for i in live.unsaved) if self._on else list(live.slots.values())
-        put, gone, spans = _clusters(live, slots), [], {}
-        for slot in slots:
-            cluster = live.cluster(slot)
-            examples = tuple(cluster.examples)
-            if self._shown.get(cluster.id) != examples:
-                self._shown[cluster.id] = examples
-                put[f"examples/{cluster.id}"] = _pack(examples)
+        whole, gone, spans, put = not self._on, [], {}, {}
+        self._write(live, sorted(live.slots[name] for name in live.unsaved))
+        for name, parts in self._ahead.items():
+            if name in live.slots:
+                put.update(parts)
+        self._ahead = {}
         for name in [name for name in self._shown if name not in live.slots]:
             del self._shown[name]
             gone += [f"cluster/{name}", f"examples/{name}"]
@@ -50,18 +68,30 @@ class Saver:
             gone += dead
             spans[trail.name] = trail.span(len(entries))
         put |= _small(live, progress, spans)
-        live.unsaved.clear()
-        self._on = True
+        self._on = self._asked = True
         return Changes(put, [] if whole else gone, whole)
+
+    def _write(self, live: LiveClusters, slots: list[int]) -> None:
+        for start in range(0, len(slots), CHUNK):
+            for name, part in _clusters(live, slots[start : start + CHUNK]):
+                cluster = live.cluster(live.slots[name])
+                parts = self._ahead.setdefault(name, {})
+                parts[f"cluster/{name}"] = part
+                examples = tuple(cluster.examples)
+                if self._shown.get(name) != examples:
+                    self._shown[name] = examples
+                    parts[f"examples/{name}"] = _pack(examples)
+                live.unsaved.discard(name)
 
     def resume(self, live: LiveClusters) -> None:
         """These live clusters were just restored from parts that are still kept."""
-        self._shown, self._on = {c.id: tuple(c.examples) for c in live.living()}, True
+        self._shown, self._on, self._asked = {c.id: tuple(c.examples) for c in live.living()}, True, True
 
 
 def everything(live: LiveClusters, progress: Progress) -> dict[str, bytes]:
     """All parts, the same for the same state, however it came about; nothing is noted."""
-    put, spans = _clusters(live, list(live.slots.values())), {}
+    put = {f"cluster/{name}": part for name, part in _clusters(live, list(live.slots.values()))}
+    spans: dict[str, Span] = {}
     put |= {f"examples/{c.id}": _pack(c.examples) for c in live.living()}
     for gone in live.memory.redirects:
         live.memory.find(gone)  # the shortest way, as it may be or not be by now
@@ -73,17 +103,16 @@ def everything(live: LiveClusters, progress: Progress) -> dict[str, bytes]:
     return put | _small(live, progress, spans)
 
 
-def _clusters(live: LiveClusters, slots: list[int]) -> dict[str, bytes]:
-    """The part of each of these clusters."""
+def _clusters(live: LiveClusters, slots: list[int]) -> Iterator[tuple[str, bytes]]:
+    """The id and the part of each of these clusters."""
     steps = np.rint(live.kernel.sums[slots] * GRID)
-    wide = np.abs(steps).max(axis=1) >= 2**31
-    narrow, counts, made = steps.astype("<i4"), live.kernel.counts, {}
+    wide = np.abs(steps).max(axis=1, initial=0) >= 2**31
+    narrow, counts = steps.astype("<i4"), live.kernel.counts
     for slot, row, long, exact in zip(slots, narrow, wide, steps, strict=True):
         cluster = live.cluster(slot)
         data = exact.astype("<i8") if long else row
         without = msgspec.structs.replace(cluster, examples=[])
-        made[f"cluster/{cluster.id}"] = _pack(Saved(int(counts[slot]), data.tobytes(), without))
-    return made
+        yield cluster.id, _pack(Saved(int(counts[slot]), data.tobytes(), without))
 
 
 def _small(live: LiveClusters, progress: Progress, spans: dict[str, Span]) -> dict[str, bytes]:

@@ -20,7 +20,7 @@ from streams.worker.stage import Events, Handler
 
 log = logging.getLogger(__name__)
 
-SAVE_AT = 5_000  # posts: on a fast stream a save is due before its timer, so that none takes long
+SAVE_AT = 3_000  # posts: on a fast stream a save is due before its timer, so that none takes long
 
 
 class Cluster(Handler):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.clusters.kernel import TILE, Kernel, to_grid
+from models.clusters.kernel import FEW, Kernel, to_grid
 from models.clusters.near import Near
 
 ATTACH, MERGE, DENSE, WORDS = 0.4, 0.3, 24, 64
@@ -72,7 +72,7 @@ def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed
                 k = kernel.size
                 kernel.load(kernel.sums[:k].copy(), kernel.counts[:k].copy(), set(kernel.dirty), set(kernel.fresh))
         np.testing.assert_array_equal(quick.counts[: quick.size], slow.counts[: slow.size])
-    assert widest > TILE
+    assert widest > FEW
 
 
 def test_after_a_change_of_encoder_a_cluster_is_compared_with_all_once_a_post_touches_it():

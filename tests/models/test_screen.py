@@ -185,7 +185,7 @@ def test_queries_that_read_none_of_the_posts_are_not_multiplied(monkeypatch):
         multiplied.append((len(codes), weights.shape[1]))
         return np.ones((len(codes), weights.shape[1]), np.float32)
 
-    monkeypatch.setattr("models.screen._multiply", counted)
+    monkeypatch.setattr("models.screen.multiply", counted)
     screen, active = Screen.of(members), [member.query for member in members]
     place = {query.id: i for i, query in enumerate(active)}
     posts, adds = stream(["a", "b", "c"]), {kind: np.zeros(3, np.float32) for kind in KINDS}
