@@ -12,6 +12,7 @@ import platform
 import statistics
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from streams.commands.bench_scenarios import FRAME, SCENARIOS, Lab
 from streams.config import Settings
 from streams.worker.threads import limit_native_threads
 
-__all__ = ["bench"]
+__all__ = ["Metric", "Run", "bench", "commit_now", "over_rounds", "report"]
 
 LIBRARIES = ("numpy", "scipy", "tokenizers", "msgspec", "faust-streaming")
 note = Console(stderr=True)
@@ -77,16 +78,36 @@ def measure(lab: Lab, rounds: int, only: tuple[str, ...]) -> dict[str, Metric]:
         note.print(f"round {turn + 1} of {rounds}: {name}", highlight=False)
         for part, value in SCENARIOS[name][0](lab).items():
             found.setdefault(f"{name}.{part}", []).append(value)
+    told = {name: SCENARIOS[scenario][1][part] for name in found for scenario, part in [name.rsplit(".", 1)]}
+    return over_rounds(found, told)
+
+
+def over_rounds(found: Mapping[str, Sequence[float]], told: Mapping[str, tuple[str, float]]) -> dict[str, Metric]:
+    """found: a value of each round, by figure; told: its unit, and by what factor it may grow."""
     metrics = {}
     for name, values in found.items():
-        scenario, part = name.rsplit(".", 1)
-        unit, tolerance = SCENARIOS[scenario][1][part]
+        unit, tolerance = told[name]
         three = (min(values), statistics.median(values), max(values))
         metrics[name] = Metric(unit, *(round(value, 3) for value in three), tolerance)
     return metrics
 
 
-def _commit() -> str:
+def report(run: Run, out: Path | None) -> None:
+    """Show a run, compare it with the one kept at `out`, and keep it there. Raises ClickException if it is worse."""
+    table = Table("figure", "min", "median", "max", "unit")
+    for name, metric in run.metrics.items():
+        table.add_row(name, *(f"{v:,.4g}" for v in (metric.min, metric.median, metric.max)), metric.unit)
+    Console().print(table)
+    if out is None:
+        return
+    told = grown(msgspec.json.decode(out.read_bytes(), type=Run), run) if out.exists() else []
+    if told:
+        raise click.ClickException(f"worse than the run kept at {out}, which stays:\n" + "\n".join(told))
+    out.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
+
+
+def commit_now() -> str:
+    """The commit this code is of, or its version where there is none."""
     ask = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
@@ -116,7 +137,7 @@ def bench(settings: Settings, out: Path | None, only: tuple[str, ...], rounds: i
     metrics = measure(lab, rounds, only)
     run = Run(
         command=" ".join(["crisis bench", f"--rounds {rounds} --posts {posts}", *(f"--only {name}" for name in only)]),
-        commit=_commit(),
+        commit=commit_now(),
         machine=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         versions={name: version(name) for name in LIBRARIES},
         finished_at=rfc3339(time.time(), "seconds"),
@@ -124,13 +145,4 @@ def bench(settings: Settings, out: Path | None, only: tuple[str, ...], rounds: i
         rounds=rounds,
         metrics=metrics,
     )
-    table = Table("figure", "min", "median", "max", "unit")
-    for name, metric in metrics.items():
-        table.add_row(name, *(f"{v:,.4g}" for v in (metric.min, metric.median, metric.max)), metric.unit)
-    Console().print(table)
-    if out is None:
-        return
-    told = grown(msgspec.json.decode(out.read_bytes(), type=Run), run) if out.exists() else []
-    if told:
-        raise click.ClickException(f"worse than the run kept at {out}, which stays:\n" + "\n".join(told))
-    out.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
+    report(run, out)

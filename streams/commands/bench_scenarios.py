@@ -38,7 +38,7 @@ class Lab:
 
     def __init__(self, settings: Settings, posts: int, invented: bool) -> None:
         self.settings, self.number = settings, posts
-        found = [] if invented else list(itertools.islice(_real_texts(), posts))
+        found = [] if invented else list(itertools.islice(real_texts(), posts))
         self.real = len(found) == posts
         self.texts = found if self.real else list(itertools.islice(invented_texts(), posts))
         self.ready: Ready = ready(load(settings.encoder.ref), load_queries(), settings.match)
@@ -52,7 +52,7 @@ class Lab:
         self.ready.encoder.encode(self.texts)
 
 
-def _real_texts() -> Iterator[str]:
+def real_texts() -> Iterator[str]:
     """Posts of the streams under CRISIS_DATA, taken in turn."""
     folder = Path(os.environ.get("CRISIS_DATA", "/nowhere"))
     files = [
