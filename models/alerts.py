@@ -13,6 +13,7 @@ import msgspec
 from models.moments import rfc3339
 from models.queries import Query
 from models.records import Alert, AlertPost, Deletion, Evidence, Match, Post, Reading
+from models.signs import signs_in
 
 __all__ = ["make_alerts", "place_in_cluster", "withdraw"]
 
@@ -60,6 +61,7 @@ def make_alert(post: Post, match: Match, query: Query, encoder_version: str, als
             match.nearest_told,
             match.nearest_told_lang,
             match.terms,
+            signs_in(post.text, post.lang),
         ),
         seen_at=rfc3339(post.seen_at),
     )

@@ -12,20 +12,15 @@ Words are compared without case and width (NFKC), whole; in scripts written with
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from functools import lru_cache
-
 from msgspec import Struct
 
 from models.errors import QueryError
 from models.records import Geo, Post
+from models.words import any_of, folded
 
 __all__ = ["Where"]
 
 MOST_WORDS = 200  # of one list: a filter is looked through for every post that fits the query
-# Scripts written without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han.
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 class Where(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -55,10 +50,10 @@ class Where(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
             return "it is outside the query's area" if post.geo else "it does not say where it is, which the query asks"
         if not (self.must or self.must_not):
             return ""
-        text = _folded(post.text)
-        if self.must and not _pattern(tuple(self.must)).search(text):
+        text = folded(post.text)
+        if self.must and not any_of(tuple(self.must)).search(text):
             return f"it has none of the words {', '.join(self.must)}"
-        if self.must_not and (found := _pattern(tuple(self.must_not)).search(text)):
+        if self.must_not and (found := any_of(tuple(self.must_not)).search(text)):
             return f"it has the word {found.group()}, which the query leaves out"
         return ""
 
@@ -74,7 +69,7 @@ def check_where(where: Where, query_id: str) -> None:
             )
     for name in ("must", "must_not"):
         words = getattr(where, name)
-        if len(words) > MOST_WORDS or not all(_folded(word).strip().rstrip("*").strip() for word in words):
+        if len(words) > MOST_WORDS or not all(folded(word).strip().rstrip("*").strip() for word in words):
             raise QueryError(f"query {query_id}: {name}: at most {MOST_WORDS} words, none of them empty")
 
 
@@ -88,22 +83,3 @@ def _inside(area: list[float], geo: Geo | None) -> bool:
     south, west, north, east = area
     across = west <= geo.lon <= east if west <= east else geo.lon >= west or geo.lon <= east
     return south <= geo.lat <= north and across
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
-
-
-@lru_cache(maxsize=4096)
-def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
-    """Matches where one of the words stands."""
-    return re.compile("|".join(_whole(_folded(word)) for word in words))
-
-
-def _whole(word: str) -> str:
-    word = word.strip()
-    open_end, word = word.endswith("*"), word.rstrip("*").strip()
-    said = r"\s+".join(re.escape(part) for part in word.split())
-    if _UNSPACED.search(word):
-        return said
-    return rf"(?<!\w){said}" if open_end else rf"(?<!\w){said}(?!\w)"

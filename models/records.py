@@ -230,6 +230,7 @@ class Evidence(Struct, frozen=True, omit_defaults=True):
     told: str = ""  # empty where `nearest` is in the readers' language already
     told_lang: str = ""
     terms: dict[str, float] = {}
+    signs: list[str] = []  # of urgency and vulnerability, in English (models/signs.py): "children", "dialysis"
 
 
 class Reading(Struct, frozen=True):

@@ -21,7 +21,7 @@ from models.moments import rfc3339
 from models.posts import parse_post
 from models.pseudonyms import Pseudonyms
 from models.queries import load_queries
-from models.records import Alert, Frame, Match, MatchedFrame, Post, account_of
+from models.records import Alert, Frame, Match, MatchedFrame, Post, PutBy, account_of
 from models.why_not import why_not as explain
 from streams.broker.labels import read_labels
 from streams.broker.queries import read_queries
@@ -40,6 +40,7 @@ from streams.view.pseudonyms import load_pseudonyms
 __all__ = ["why_not"]
 
 F = TypeVar("F", Frame, MatchedFrame)
+PUT_BY = {"order": "others come before it", "told": "what it says was read several times already"}
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Trace:
     matches: list[Match] = field(default_factory=list)
     folded_into: str = ""
     deleted: bool = False
+    put_by: PutBy | None = None  # it was only skimmed when it came
 
 
 @click.command("why-not")
@@ -113,6 +115,11 @@ def _of(settings: Settings, pseudonyms: Pseudonyms, typed: str, last_s: float, v
         return explain(ready.matcher, trace.post, _vector(trace, ready), trace.matches)
     if refused := _refused(settings, pseudonyms, post_id):
         return refused
+    if trace.put_by is not None:
+        return (
+            "It waits to be read in context: posts came faster than that, so it was put by at "
+            f"{rfc3339(trace.put_by.at)} ({PUT_BY[trace.put_by.reason]}; skimmed score {trace.put_by.score:.2f})."
+        )
     if trace.clean is not None:
         waits = time.time() - trace.clean.seen_at
         return f"It is late: read {waits:.0f} s ago, not matched yet; `crisis status` says whether workers keep up."
@@ -141,13 +148,15 @@ async def _alerts(settings: Settings, post_id: str) -> list[Alert]:
 
 
 def _trace(settings: Settings, post_id: str, last_s: float) -> Trace:
-    """What posts.clean and posts.matched hold of a post."""
+    """What posts.clean, posts.waiting and posts.matched hold of a post."""
     trace, owner = Trace(), account_of(post_id)
     for frame in _frames(settings, "posts.clean", last_s, Frame):
         if mine := [p for p in frame.posts if p.id == post_id]:
             trace.clean = mine[-1]
         trace.folded_into = next((r.of for r in frame.repeats if r.id == post_id), trace.folded_into)
         trace.deleted |= any(d.id in (post_id, owner) for d in frame.deletions)
+    for waiting in _frames(settings, "posts.waiting", last_s, Frame):
+        trace.put_by = next((p.put_by for p in waiting.posts if p.id == post_id), trace.put_by)
     for matched in _frames(settings, "posts.matched", last_s, MatchedFrame):
         rows = [i for i, p in enumerate(matched.posts) if p.id == post_id]
         if rows:

@@ -162,6 +162,7 @@ def _parameters(alert: Alert) -> dict[str, str]:
         "encoder_version": alert.encoder_version, "cluster_id": alert.cluster_id, "post_id": alert.post.id,
         "source": alert.post.source, "created_at": alert.post.created_at, "nearest": alert.evidence.nearest,
         "nearest_lang": alert.evidence.nearest_lang, "nearest_cosine": f"{alert.evidence.nearest_cosine:.4f}",
+        "signs": ", ".join(alert.evidence.signs),
     }  # fmt: skip
     said = {name: printable(str(value)) for name, value in found.items() if value is not None}
     return {name: value for name, value in said.items() if value}

@@ -64,7 +64,8 @@ def _alert(alert: Alert, edited: bool) -> Text:
     near = alert.evidence
     facts.append(f"near “{printable(near.nearest)}” ({printable(near.nearest_lang)}, {near.nearest_cosine:.2f})")
     text.append("  " + " · ".join(facts) + f" · {alert.alert_id[:8]}", style="dim")
-    because = [in_words(near.terms)] if near.terms else []
+    because = [", ".join(near.signs)] if near.signs else []
+    because += [in_words(near.terms)] if near.terms else []
     because += [f"in other words “{printable(near.told)}” ({printable(near.told_lang)})"] if near.told else []
     return text.append("\n  " + " · ".join(because), style="dim") if because else text
 

@@ -13,7 +13,7 @@ from kafka import KafkaProducer
 from models.encoders.load import load_encoder
 from models.filters import Where
 from models.queries import Query, load_queries
-from models.records import Deletion, Frame, MatchedFrame, Origin, Post, Reject, Repeat
+from models.records import Deletion, Frame, MatchedFrame, Origin, Post, PutBy, Reject, Repeat
 from streams.broker.queries import publish_queries
 from streams.broker.topics import make_topics
 from streams.commands.why_not import why_not
@@ -57,7 +57,9 @@ def settings(embedded_broker, redis_url):
         "2023-11-14T22:13:20.000Z",
         b'{"id": "x:a/odd", "text": "x"}',
     )
-    records = {"posts.matched": matched, "posts.clean": clean}
+    waits = msgspec.structs.replace(post("waits"), put_by=PutBy(1_700_000_000.0, 2, "told", 0.31))
+    waiting = Frame(Origin(0, 2, turn=2), [waits])
+    records = {"posts.matched": matched, "posts.clean": clean, "posts.waiting": waiting}
     producer = KafkaProducer(bootstrap_servers=embedded_broker)
     for topic, frame in records.items():
         producer.send(made.topics.name(topic), value=encode_frame(frame), partition=0).get(PATIENCE_S)
@@ -78,6 +80,7 @@ def test_each_way_a_post_can_go_has_its_sentence(settings):
     told = {
         "x:a/need": "It gave an alert: need.water",
         "x:a/edited": "was withdrawn",
+        "x:a/waits": "put by at 2023-11-14T22:13:20.000Z (what it says was read several times already; skimmed",
         "x:a/copy": "It was folded: it repeats x:a/first",
         "x:b/any": "It was deleted",
         "x:a/odd": "It was refused (bad_time at normalise: in 1970)",

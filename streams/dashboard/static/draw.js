@@ -51,6 +51,7 @@ export function card(shown, clusters, old = null, labels = new Map()) {
   say(part(".priority"), told);
   choice(part(".priority"), told);
   part(".priority").title = told && `Priority: ${told}, ${Math.round((alert.priority_probability ?? 0) * 100)} % likely`;
+  say(part(".signs"), gone ? "" : (alert.evidence.signs ?? []).join(", "));
   say(part(".chance"), alert.probability == null ? "" : `${Math.round(alert.probability * 100)} % likely`);
   part(".chance").classList.toggle("good", alert.probability >= 0.5);
   repeated(made, repeats);
@@ -211,7 +212,7 @@ export function placed(made, id, clusters) {
 export function hit(found) {
   const made = clone("card-template"), part = (name) => made.querySelector(name), at = Date.parse(found.created_at);
   made.className = "card hit";
-  for (const name of [".kind", ".category", ".priority", ".level", ".chance", ".repeats", ".marks", ".weaker", ".near", ".because", ".also", ".crowd", ".in-cluster", ".place", ".posted", ".verdicts"]) part(name).remove();
+  for (const name of [".kind", ".category", ".priority", ".signs", ".level", ".chance", ".repeats", ".marks", ".weaker", ".near", ".because", ".also", ".crowd", ".in-cluster", ".place", ".posted", ".verdicts"]) part(name).remove();
   const text = part(".text");
   text.textContent = found.text;
   text.lang = found.lang;
