@@ -25,14 +25,16 @@ import numpy as np
 from msgspec import Struct
 from rich.progress import track
 
-from models.calibration import Calibration, Fallback, QueryCalibration, material_hash
+from models.calibration import Calibration, QueryCalibration, material_hash
 from models.contrast import Contrast, bundled_queries
 from models.encoders.bundle import CALIBRATION, add_file
 from models.encoders.load import folder_of, load_encoder
 from models.encoders.protocol import Encoder
 from models.matching import MatchConfig, Matcher
 from models.queries import Query, background_texts
-from models.query_ridge import Moments, moments, solve
+from models.query_ridge import solve
+from training.calibrate_directions import labelled_groups, score, with_near_misses
+from training.calibrate_fallback import measure_fallback
 from training.calibrate_figures import by_language, on_demo, on_test_set, precision_recall, ranking, show
 from training.data import data_dir
 from training.jobs import cache_dir, run, write_atomically, write_result
@@ -43,7 +45,6 @@ from training.thresholds import (
     lowest_reaching,
     probability_curve,
     rate_threshold,
-    weighted_quantile_over,
 )
 
 
@@ -76,34 +77,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 # A smoke test says nothing of thresholds: nothing that is shipped is written.
 PRESETS = {"laptop": Config(), "smoke": Config(per_language=30, per_chatter=200, install=False)}
 RESULT = Path("training/results/calibrate.json")
-
-
-def labelled_groups(
-    vectors: np.ndarray, about: np.ndarray, asks: np.ndarray, weight: float, reported: float
-) -> list[tuple[float, Moments]]:
-    """What labelled posts add to a query's groups. The unlike posts weigh twice the like ones."""
-    like = moments(vectors[about], np.where(asks[about], 1.0, reported))
-    return [(weight, like), (2 * weight, moments(vectors[~about]))]
-
-
-def with_near_misses(
-    groups: list[tuple[float, Moments]], accent: np.ndarray, everyday: np.ndarray, weight: float, share: float
-) -> np.ndarray:
-    """(d + 1,): the direction, solved again with the everyday sentences it scored highest held against it.
-
-    Hard negatives. Measured with the first bundled encoder, at 3 in 10,000 ordinary posts: recall of labelled requests
-    .15 → .24, of the demo's needs and offers .10 → .17; average precision .302 → .310.
-    """
-    first = score(solve(groups) + accent, everyday)
-    most = max(1, int(share * len(everyday)))
-    near = everyday[np.argsort(-first, kind="stable")[:most]]
-    return solve([*groups, (weight, moments(near))])
-
-
-def score(directions: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """(n,): what the matcher gives. directions: (languages, d + 1)."""
-    every = vectors @ directions[:, :-1].T + directions[:, -1]
-    return np.clip(every.max(axis=1), -1.0, 1.0)
 
 
 class Measured(Struct):
@@ -199,67 +172,6 @@ def calibrate_query(
     )
 
 
-def measure_fallback(
-    config: Config,
-    queries: list[Query],
-    contrast: Contrast,
-    encoder: Encoder,
-    sentences: dict[str, np.ndarray],
-    background: np.ndarray,
-    vectors: np.ndarray,
-    weights: np.ndarray,
-) -> tuple[Fallback, dict]:
-    """How far above its scores on the bundled background a query nobody calibrated has to be.
-
-    Each bundled query plays the unknown one twice: whole, and as three sentences in one language, as people add them.
-    Chosen at the ninth tenth of the queries; the rates reported are of queries that were left out of the choice.
-    """
-    needed, names, kept = [], [], []
-    for query in track(queries, "fallback"):
-        first = next(iter(query.sentences))
-        few = query.sentences[first][:3]
-        for version, langs in (
-            (sentences[query.id], [lang for lang, _ in query.texts()]),
-            (encoder.encode(few), [first] * len(few)),
-        ):
-            direction = contrast.directions(query, version, langs)
-            small, large = score(direction, background), score(direction, vectors)
-            mean, spread = float(small.mean()), float(small.std())
-            z = [
-                (weighted_quantile_over(large, weights, r) - mean) / spread
-                for r in (config.alert_rate, config.suggestion_rate)
-            ]
-            needed.append(z)
-            names.append(query.id)
-            kept.append(((large - mean) / spread).astype(np.float32))
-    z = np.array(needed)  # (2q, 2)
-    left_out = []
-    for i, name in enumerate(names):
-        others = np.array([n != name for n in names])
-        at = np.quantile(z[others], 0.9, axis=0)
-        left_out.append([float(weights[kept[i] >= t].sum()) for t in at])
-    rates = np.array(left_out)
-    at = np.quantile(z, 0.9, axis=0)
-    fallback = Fallback(
-        alert=round(float(at[0]), 3),
-        suggestion=round(float(at[1]), 3),
-        alert_rate=round(float(np.quantile(rates[:, 0], 0.9)), 6),
-        suggestion_rate=round(float(np.quantile(rates[:, 1], 0.9)), 6),
-    )
-    return fallback, {
-        "alert_rate": _spread(rates[:, 0]),
-        "suggestion_rate": _spread(rates[:, 1]),
-        "needed_alert": _spread(z[:, 0]),
-        "needed_suggestion": _spread(z[:, 1]),
-    }
-
-
-def _spread(values: np.ndarray) -> dict[str, float]:
-    return {
-        k: round(float(np.quantile(values, q)), 6) for k, q in (("median", 0.5), ("ninth_tenth", 0.9), ("worst", 1.0))
-    }
-
-
 def main(config: Config) -> Calibration:
     root, path = data_dir(), folder_of(config.encoder or "flood")
     encoder = load_encoder(path)
@@ -301,7 +213,14 @@ def main(config: Config) -> Calibration:
         for one in measured
     }
     fallback, fallback_rates = measure_fallback(
-        config, queries, contrast, encoder, sentences, vectors["background"], measuring, weights
+        (config.alert_rate, config.suggestion_rate),
+        queries,
+        contrast,
+        encoder,
+        sentences,
+        vectors["background"],
+        measuring,
+        weights,
     )
     calibration = Calibration(encoder.version, material_hash(background, queries), found, fallback, config.contrast)
     matcher = Matcher(MatchConfig(contrast=config.contrast), queries, encoder, background, calibration)

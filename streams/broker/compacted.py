@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as AsyncTopicPartition
@@ -19,9 +19,11 @@ from streams.broker.connect import client_options, reaching
 from streams.broker.topics import require_topics
 from streams.config import Settings
 
-__all__ = ["Records", "follow_compacted", "open_compacted"]
+__all__ = ["Records", "follow_compacted", "follow_table", "open_compacted", "read_table"]
 
+T = TypeVar("T")
 Records = Sequence[Any]  # of either client: with key, value and offset
+Apply = Callable[[dict[str, T], Records], object]  # takes records in, in place; true where they changed something
 
 
 class Compacted:
@@ -96,6 +98,30 @@ async def follow_compacted(
         task = asyncio.create_task(follow(), name=f"follow-{topic}")
         stack.push_async_callback(_ended, task)
         yield known
+
+
+def read_table(settings: Settings, topic: str, apply: Apply[T]) -> dict[str, T]:
+    """What a topic says, read once. Raises ServiceError if it cannot be reached or is not there."""
+    table: dict[str, T] = {}
+    with open_compacted(settings, topic) as opened:
+        apply(table, opened.read())
+    return table
+
+
+@contextlib.asynccontextmanager
+async def follow_table(
+    settings: Settings, topic: str, apply: Apply[T], changed: Callable[[dict[str, T]], Awaitable[None]]
+) -> AsyncIterator[dict[str, T]]:
+    """Read the topic to its end, yield what it says, and keep calling `changed` with all of it as it changes."""
+    table: dict[str, T] = {}
+
+    async def heard(records: Records) -> None:
+        if apply(table, records):
+            await changed(dict(table))
+
+    async with follow_compacted(settings, topic, heard) as records:
+        apply(table, records)
+        yield dict(table)
 
 
 async def _read_to_end(consumer: AIOKafkaConsumer, part: AsyncTopicPartition) -> Records:

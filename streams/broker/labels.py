@@ -5,15 +5,15 @@ Compacted: key = post id and query id, value = Label JSON, an empty value takes 
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
 from models.errors import LabelError
 from models.feedback.records import Label, check_label
-from streams.broker.compacted import Records, follow_compacted, open_compacted
+from streams.broker.compacted import follow_table, open_compacted, read_table
 from streams.config import Settings
 
 __all__ = ["Labels", "follow_labels", "publish_labels", "read_labels"]
@@ -57,21 +57,11 @@ def publish_labels(settings: Settings, given: Sequence[Label], taken_back: Seque
 
 def read_labels(settings: Settings) -> Labels:
     """All labels, the oldest change first. Raises ServiceError if the topic cannot be reached or is not there."""
-    labels: Labels = {}
-    with open_compacted(settings, "labels") as topic:
-        apply_records(labels, topic.read())
-    return labels
+    return read_table(settings, "labels", apply_records)
 
 
-@contextlib.asynccontextmanager
-async def follow_labels(settings: Settings, changed: Callable[[Labels], Awaitable[None]]) -> AsyncIterator[Labels]:
+def follow_labels(
+    settings: Settings, changed: Callable[[Labels], Awaitable[None]]
+) -> AbstractAsyncContextManager[Labels]:
     """Read the topic to its end, yield the labels, and keep calling `changed` with all of them as they change."""
-    labels: Labels = {}
-
-    async def heard(records: Records) -> None:
-        if apply_records(labels, records):
-            await changed(dict(labels))
-
-    async with follow_compacted(settings, "labels", heard) as records:
-        apply_records(labels, records)
-        yield dict(labels)
+    return follow_table(settings, "labels", apply_records, changed)

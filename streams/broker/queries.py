@@ -6,15 +6,15 @@ fills an empty one with the bundled packs.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
 from models.errors import QueryError
 from models.queries import Query, check_query
-from streams.broker.compacted import Records, follow_compacted, open_compacted
+from streams.broker.compacted import follow_table, open_compacted, read_table
 from streams.config import Settings
 
 __all__ = ["follow_queries", "publish_queries", "read_queries"]
@@ -65,23 +65,11 @@ def publish_queries(settings: Settings, changes: dict[str, Query | None]) -> Non
 
 def read_queries(settings: Settings) -> dict[str, Query]:
     """The active queries, read once from the topic. Raises ServiceError if it cannot be reached or is not there."""
-    queries: dict[str, Query] = {}
-    with open_compacted(settings, "queries") as topic:
-        apply_records(queries, topic.read())
-    return queries
+    return read_table(settings, "queries", apply_records)
 
 
-@contextlib.asynccontextmanager
-async def follow_queries(
+def follow_queries(
     settings: Settings, changed: Callable[[dict[str, Query]], Awaitable[None]]
-) -> AsyncIterator[dict[str, Query]]:
+) -> AbstractAsyncContextManager[dict[str, Query]]:
     """Read the topic to its end, yield the queries, and keep calling `changed` with all of them as they change."""
-    queries: dict[str, Query] = {}
-
-    async def heard(records: Records) -> None:
-        if apply_records(queries, records):
-            await changed(dict(queries))
-
-    async with follow_compacted(settings, "queries", heard) as records:
-        apply_records(queries, records)
-        yield dict(queries)
+    return follow_table(settings, "queries", apply_records, changed)

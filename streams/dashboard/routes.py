@@ -23,21 +23,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-import logging
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import TypeVar
 
-import anyio
 import msgspec
 from jinja2 import Environment, PackageLoader, select_autoescape
 from markupsafe import Markup
-from msgspec import Struct
 from redis.exceptions import RedisError
-from sse_starlette import EventSourceResponse, ServerSentEvent
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -46,66 +39,28 @@ from starlette.staticfiles import StaticFiles
 from models.errors import LabelError, ServiceError
 from models.feedback.records import label_alert
 from models.moments import rfc3339
-from models.queries import load_queries
-from models.records import ClusterEvent
 from streams.config import Settings
-from streams.dashboard.access import ANYBODY, NOBODY, People, Role
+from streams.dashboard.access import ANYBODY, NOBODY, People
+from streams.dashboard.asked import json_of, number, require, sent, streamed
+from streams.dashboard.categories import bundled_categories
 from streams.dashboard.drafts import Draft, Drafts
-from streams.dashboard.feed import Event, Feed
-from streams.dashboard.headers import GUESS_S, log_in, log_out, own_page, person_of
+from streams.dashboard.feed import Feed
+from streams.dashboard.headers import GUESS_S, log_in, log_out, person_of
 from streams.dashboard.lessons import Lessons, Said, TakenBack
-from streams.dashboard.page_model import AlertPage, Category, Filter, kinds_beside
-from streams.dashboard.stats import Stats, encode
+from streams.dashboard.page_model import AlertPage, Category, Filter
+from streams.dashboard.stats import PageData, State, encode
 from streams.outputs.printable import printable, web_link
 from streams.search.client import Hit, HitPage
 from streams.search.follower import Searcher
 from streams.view.live import LiveView
 from streams.view.vault import Vault
 
-log = logging.getLogger(__name__)
-T = TypeVar("T")
-
 SHOWN_ALERTS, SHOWN_CLUSTERS = 100, 30
 MOST_ALERTS, MOST_CLUSTERS, MOST_HITS = 500, 500, 100
-LONGEST_LABEL = 8192  # bytes of what a page sends
 LONGEST_QUERY = 2000  # characters of a search text
 SEARCHES = 4  # at a time: they share one thread, and a queue without end would make everybody wait
 
-# Most urgent first; a category not named here comes after these.
-ORDER = (
-    "search_rescue", "medical_help", "evacuation_transport", "missing_people", "water", "food", "shelter", "medicine",
-    "baby_hygiene", "clothing_blankets", "electricity_fuel", "communications", "safety_looting", "heavy_equipment",
-    "volunteers_labour", "psychosocial", "money", "animals", "evacuation", "danger", "sub_event", "damage",
-)  # fmt: skip
-
 _templates = Environment(loader=PackageLoader("streams.dashboard"), autoescape=select_autoescape(default=True))
-
-
-class State(Struct, frozen=True):
-    """Answer of /api/state."""
-
-    stats: Stats
-    categories: list[Category]
-    clusters: list[ClusterEvent]
-    history: list[float]  # posts/s, one per second, oldest first
-    event_id: str
-
-
-class PageData(Struct, frozen=True):
-    """What the page carries, so that its first paint needs no other request."""
-
-    state: State
-    alerts: AlertPage
-    wanted: Filter
-
-
-@functools.cache  # they never change: 0.1 s of reading YAML, once
-def bundled_categories() -> tuple[Category, ...]:
-    """The categories of the bundled queries, most urgent first. Blocking: reads files."""
-    found = {q.category: Category(q.category, q.label, q.iasc, kinds_beside(q.id, q.kind)) for q in load_queries()}
-    return tuple(
-        sorted(found.values(), key=lambda c: (ORDER.index(c.category) if c.category in ORDER else 99, c.label))
-    )
 
 
 class Routes:
@@ -200,17 +155,17 @@ class Routes:
 
     async def state(self, _: Request) -> Response:
         await self._loaded()
-        return _json(self._state())
+        return json_of(self._state())
 
     async def alerts(self, request: Request) -> Response:
         await self._loaded()
-        most = _number(request, "n", SHOWN_ALERTS, MOST_ALERTS)
-        before = _number(request, "before", 0, 2**53)
-        return _json(self._alerts(Filter.of(request.query_params), most, before or None))
+        most = number(request, "n", SHOWN_ALERTS, MOST_ALERTS)
+        before = number(request, "before", 0, 2**53)
+        return json_of(self._alerts(Filter.of(request.query_params), most, before or None))
 
     async def clusters(self, request: Request) -> Response:
         await self._loaded()
-        return _json(self.feed.board.growing(_number(request, "n", SHOWN_CLUSTERS, MOST_CLUSTERS)))
+        return json_of(self.feed.board.growing(number(request, "n", SHOWN_CLUSTERS, MOST_CLUSTERS)))
 
     async def search(self, request: Request) -> Response:
         if self.searcher is None:
@@ -218,13 +173,13 @@ class Routes:
         text = request.query_params.get("text", "").strip()
         if not text or len(text) > LONGEST_QUERY:
             return PlainTextResponse(f"text: say what to search for, in at most {LONGEST_QUERY} characters\n", 400)
-        lang, last_s = request.query_params.get("lang") or None, _number(request, "last_s", 0, 10**9) or None
+        lang, last_s = request.query_params.get("lang") or None, number(request, "last_s", 0, 10**9) or None
         if self._searching >= SEARCHES:
             busy = "too many searches are waiting: try again in a moment\n"
             return PlainTextResponse(busy, 429, {"Retry-After": "2"})
         self._searching += 1
         try:
-            found = await self.searcher.search(text, _number(request, "k", 20, MOST_HITS), lang, last_s)
+            found = await self.searcher.search(text, number(request, "k", 20, MOST_HITS), lang, last_s)
         finally:
             self._searching -= 1
         hits = [
@@ -240,16 +195,16 @@ class Routes:
             for f in found
         ]
         status = self.searcher.status
-        return _json(HitPage(hits, status.posts, status.state == "ready"))
+        return json_of(HitPage(hits, status.posts, status.state == "ready"))
 
     async def taught(self, _: Request) -> Response:
         await self._loaded()
-        return _json(await self.lessons.taught(self.feed.board.open_alerts()))
+        return json_of(await self.lessons.taught(self.feed.board.open_alerts()))
 
     async def access(self, request: Request) -> Response:
         require(request, "administer")
         openings = await self.vault.openings() if self.vault is not None else []
-        return _json({"requests": list(self.newest), "openings": openings})
+        return json_of({"requests": list(self.newest), "openings": openings})
 
     async def open(self, request: Request) -> Response:
         """On to the post at its platform; the vault writes down who went."""
@@ -263,14 +218,14 @@ class Routes:
         if link is None:
             return PlainTextResponse("no link of this post is kept: it was deleted, or it is longer ago\n", 404)
         if "json" in request.headers.get("accept", ""):
-            return _json(link)
+            return json_of(link)
         if (url := web_link(link.url)) is not None:
             return RedirectResponse(url, 303)
         return PlainTextResponse(f"its source gave no link; it calls the post {printable(link.id)}\n")
 
     async def label(self, request: Request) -> Response:
         require(request, "label")
-        said = await _sent(request, Said)
+        said = await sent(request, Said)
         alert = self.feed.board.alert(said.alert_id)
         if alert is None:
             raise LabelError("this alert is not on the board any more")
@@ -278,11 +233,11 @@ class Routes:
             alert, said.verdict, self._name(request) or said.by, time.time(), said.query_id, said.instead
         )
         await self.lessons.write([label])
-        return _json(label)
+        return json_of(label)
 
     async def take_back(self, request: Request) -> Response:
         require(request, "label")
-        key = (await _sent(request, TakenBack)).key
+        key = (await sent(request, TakenBack)).key
         if key not in self.lessons.labels:
             raise LabelError("nothing was said about that, or it is taken back already")
         await self.lessons.write([], [key])
@@ -290,34 +245,15 @@ class Routes:
 
     async def events(self, request: Request) -> Response:
         last_id = request.headers.get("last-event-id") or request.query_params.get("since")
-
-        closing = anyio.Event()  # set when the server stops: the stream then ends instead of being cut
-
-        async def stream() -> AsyncIterator[ServerSentEvent]:
-            stop = asyncio.create_task(closing.wait())
-            try:
-                async with contextlib.aclosing(self.feed.events(Filter.of(request.query_params), last_id)) as events:
-                    while (event := await _next(events, stop)) is not None:
-                        yield ServerSentEvent(event.data.decode(), event=event.name, id=event.id)
-            finally:
-                stop.cancel()
-
-        return EventSourceResponse(
-            stream(),
-            ping=15,
-            send_timeout=30,
-            headers={"X-Accel-Buffering": "no"},
-            shutdown_event=closing,
-            shutdown_grace_period=1.0,
-        )
+        return streamed(self.feed.events(Filter.of(request.query_params), last_id))
 
     async def try_query(self, request: Request) -> Response:
         require(request, "label")
-        return _json(await self.drafts.tried(await _sent(request, Draft)))
+        return json_of(await self.drafts.tried(await sent(request, Draft)))
 
     async def save_query(self, request: Request) -> Response:
         require(request, "administer")
-        return _json(await self.drafts.saved(await _sent(request, Draft)))
+        return json_of(await self.drafts.saved(await sent(request, Draft)))
 
     async def healthz(self, _: Request) -> Response:
         if self.task is not None and self.task.done():
@@ -344,49 +280,3 @@ class Routes:
             await asyncio.sleep(GUESS_S)
         back = request.query_params.get("next", "/")
         return HTMLResponse(_templates.get_template("login.html").render(back=back, wrong=wrong), 403 if wrong else 200)
-
-
-def require(request: Request, role: Role) -> None:
-    """Raises HTTPException 403 unless who asks has this role, or a greater one."""
-    if not (person := person_of(request)).may(role):
-        raise HTTPException(
-            403, f"{person.name} may {person.role}, this needs '{role}': ask whoever makes the tokens\n"
-        )
-
-
-async def _next(events: AsyncIterator[Event], stop: asyncio.Task) -> Event | None:
-    """The next event, or None once `stop` is done."""
-    coming = asyncio.ensure_future(anext(events))
-    try:
-        await asyncio.wait({coming, stop}, return_when=asyncio.FIRST_COMPLETED)
-        return None if stop.done() else await coming
-    finally:
-        coming.cancel()
-        await asyncio.wait({coming})
-
-
-async def _sent(request: Request, kind: type[T]) -> T:
-    """What our own page, or a program, sent. Raises LabelError, or HTTPException 403 for anybody else's page."""
-    if not own_page(request):
-        raise HTTPException(403, "send JSON (Content-Type: application/json) from the dashboard's own page\n")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LONGEST_LABEL:
-            raise LabelError(f"at most {LONGEST_LABEL} bytes")
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except msgspec.MsgspecError as error:
-        raise LabelError(str(error)) from error
-
-
-def _json(record: object) -> Response:
-    return Response(encode(record), media_type="application/json")
-
-
-def _number(request: Request, name: str, default: int, most: int) -> int:
-    """A whole number from the query, kept within 0..most; nonsense reads as the default."""
-    try:
-        return max(0, min(most, int(float(request.query_params.get(name, default)))))
-    except (ValueError, OverflowError):
-        return default

@@ -10,7 +10,8 @@ import numpy as np
 from msgspec import Struct
 
 from models.audit import MergeProposal
-from streams.dashboard.page_model import OpenCount
+from models.records import ClusterEvent
+from streams.dashboard.page_model import AlertPage, Category, Filter, OpenCount
 from streams.pipeline.outcomes import OUTCOMES
 from streams.search.follower import SearchStatus
 from streams.view.health import Health
@@ -104,3 +105,21 @@ def worker_statuses(said: Mapping[str, WorkerStatus], at: float) -> list[ShownWo
 
 
 encode = msgspec.json.Encoder().encode
+
+
+class State(Struct, frozen=True):
+    """Answer of /api/state."""
+
+    stats: Stats
+    categories: list[Category]
+    clusters: list[ClusterEvent]
+    history: list[float]  # posts/s, one per second, oldest first
+    event_id: str
+
+
+class PageData(Struct, frozen=True):
+    """What the page carries, so that its first paint needs no other request."""
+
+    state: State
+    alerts: AlertPage
+    wanted: Filter

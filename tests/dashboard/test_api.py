@@ -14,7 +14,7 @@ import pytest
 
 from models.records import Post
 from streams.dashboard.app import create_dashboard
-from streams.dashboard.routes import ORDER, bundled_categories
+from streams.dashboard.categories import ORDER, bundled_categories
 from streams.view.connect import connect
 from streams.view.live import LiveView
 from tests.dashboard.seeding import HOSTILE, fill, invent, several

@@ -14,7 +14,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from models.encoders.bundle import read_bundle
+from models.clusters.config import ClusterConfig
+from models.encoders.bundle import CLUSTERS, add_file, read_bundle
+from models.encoders.cluster_thresholds import TunedClusters
 from models.encoders.load import FLOOD
 from models.encoders.registry import Registry, encoder_of
 from models.queries import Query
@@ -58,14 +60,17 @@ def post(number: int) -> bytes:
 def versions(tmp_path, monkeypatch) -> dict[str, str]:
     """A registry with v1 and v2 (v1 turned: equal quality); workers start with v1 as their own."""
     words = words_of([*NEEDS, *HAPPENINGS, *TALK, *(f"note{n}" for n in range(60))])
-    tiny_bundle(tmp_path / "v1", words=words)
-    rotated_bundle(tmp_path / "v2", tmp_path / "v1")
+    ids = {
+        "v1": tiny_bundle(tmp_path / "v1", words=words),
+        "v2": rotated_bundle(tmp_path / "v2", tmp_path / "v1"),
+    }
+    for name, version in ids.items():  # as of every version that was measured: its own thresholds of clusters
+        tuned = TunedClusters(version, t_attach=0.6, t_merge=0.6, lexical=ClusterConfig().lexical)
+        add_file(tmp_path / name, CLUSTERS, msgspec.json.encode(tuned))
     registry = Registry(tmp_path / "registry")
     monkeypatch.setenv("CRISIS_ENCODER__REF", str(tmp_path / "v1"))
     monkeypatch.setenv("CRISIS_ENCODER__REGISTRY", str(tmp_path / "registry"))
     monkeypatch.setenv("CRISIS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("CRISIS_CLUSTER__T_ATTACH", "0.6")  # thresholds belong to an encoder
-    monkeypatch.setenv("CRISIS_CLUSTER__T_MERGE", "0.6")
     return {name: registry.publish(tmp_path / name) for name in ("v1", "v2")}
 
 
@@ -105,7 +110,7 @@ async def all_on(live: Pipeline, version: str, workers: int) -> None:
 
     async def are() -> bool:
         said = await live.speaking()
-        return len(said) == workers and {w.encoder_version for w in said} == {version}
+        return len(said) == workers and {w.encoder_version for w in said} == {encoder_of(version)}
 
     await live.become(are)
 
@@ -171,7 +176,7 @@ async def test_a_swap_and_a_rollback_under_load_lose_and_repeat_nothing(start, v
         after = await clusters(live)
         check_every_post_once_and_every_frame_by_one_version(live, load.sent, counts)
         served = Counter(f.encoder_version for f in frames(live))
-        assert set(served) == {v1, v2}
+        assert set(served) == {encoder_of(v1), encoder_of(v2)}
         check_every_alert_says_what_its_version_gives(live, (v1, v2))
         shares = [kept(before, between), kept(between, after)]
         assert min(shares) >= 0.95
@@ -238,7 +243,7 @@ async def test_workers_killed_in_the_middle_of_a_take_over_end_on_the_right_vers
         check_every_alert_says_what_its_version_gives(live, versions.values())
         assert kept(before, await clusters(live)) >= 0.95
         last = [decode_frame(r.value, EmbeddedFrame) for r in live.read("posts.embedded")][-1]
-        assert last.encoder_version == versions["v2"]
+        assert last.encoder_version == encoder_of(versions["v2"])
 
 
 async def first_frame_of(live: Pipeline, version: str) -> None:
@@ -246,7 +251,7 @@ async def first_frame_of(live: Pipeline, version: str) -> None:
 
     async def there_is() -> bool:
         embedded = await asyncio.to_thread(live.read, "posts.embedded")
-        return any(decode_frame(r.value, EmbeddedFrame).encoder_version == version for r in embedded)
+        return any(decode_frame(r.value, EmbeddedFrame).encoder_version == encoder_of(version) for r in embedded)
 
     await live.become(there_is)
 
@@ -310,7 +315,7 @@ async def test_a_bad_version_is_seen_in_the_shadow_and_as_canary_rolled_back_by_
             release = await live.become(rolled_back)
             assert (release.refused.version, release.revision) == (bad, revision + 1)
             assert "alerts on" in release.refused.reason
-            await first_frame_of(live, encoder_of(bad))
+            await first_frame_of(live, bad)
         counts = await live.until_through(load.sent)
         check_every_post_once_and_every_frame_by_one_version(live, load.sent, counts)
         await all_on(live, good, 1)

@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, until
 
+READY = "Worker ready"  # from here on it ends in order when it is asked to
 APP = Path(__file__).with_name("faust_app.py")
 
 
@@ -20,6 +22,7 @@ async def worker(prefix: str, broker: str, data: Path):
     with (data / "log").open("wb") as log:
         program = await asyncio.create_subprocess_exec(*args, stdout=log, stderr=log, cwd=APP.parents[2])
     try:
+        await until(lambda: READY in (data / "log").read_text() or program.returncode is not None)
         yield
         program.send_signal(signal.SIGTERM)
         assert await program.wait() == 0, (data / "log").read_text()
@@ -42,6 +45,14 @@ async def hear(broker: str, prefix: str, n: int) -> list[bytes]:
         return sorted([(await consumer.getone()).value for _ in range(n)])
 
 
+def waits() -> Iterator[float]:
+    """Seconds given to one start after another, each twice the last: PATIENCE_S in all."""
+    patience_s = PATIENCE_S / 2**6
+    while patience_s < PATIENCE_S:
+        yield patience_s
+        patience_s *= 2
+
+
 async def test_an_app_counts_in_a_table_that_survives_a_restart(broker, admin, name, tmp_path):
     prefix = f"{name}-"
     two = {"num_partitions": 2, "replication_factor": 1}
@@ -51,9 +62,11 @@ async def test_an_app_counts_in_a_table_that_survives_a_restart(broker, admin, n
         assert await hear(broker, prefix, 3) == [b"FOOD 1", b"WATER 1", b"WATER 2"]
     await say(broker, prefix, b"water")
     heard: list[bytes] = []
-    for start in ("second", "third"):  # a worker of bare Faust may stay paused after its recovery: it is started again,
-        async with worker(prefix, broker, tmp_path / start):  # as what watches ours does (streams/worker)
+    for patience_s in waits():  # a worker of bare Faust may stay paused after its recovery: it is started again, as
+        async with worker(
+            prefix, broker, tmp_path / f"for {patience_s:g} s"
+        ):  # what watches ours does (streams/worker)
             with contextlib.suppress(TimeoutError):
-                heard = await asyncio.wait_for(hear(broker, prefix, 4), PATIENCE_S / 4 if start == "second" else None)
+                heard = await asyncio.wait_for(hear(broker, prefix, 4), patience_s)
                 break
     assert heard == [b"FOOD 1", b"WATER 1", b"WATER 2", b"WATER 3"]  # the table comes back from its changelog

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from models.encoders.load import FLOOD
 from models.query_ridge import moments, solve
 from training import calibrate
-from training.calibrate import labelled_groups, with_near_misses
+from training.calibrate_directions import labelled_groups, score, with_near_misses
 from training.thresholds import (
     group_weights,
     lowest_reaching,
@@ -96,9 +96,9 @@ def test_near_misses_are_scored_lower_than_before():
     everyday /= np.linalg.norm(everyday, axis=1, keepdims=True)
     groups = [(1.0, moments(np.eye(8, dtype=np.float32)[[1]], 1.0)), (2.0, moments(everyday[:20]))]
     accent = np.zeros((1, 9), np.float32)
-    first = calibrate.score(solve(groups) + accent, everyday)
+    first = score(solve(groups) + accent, everyday)
     near = np.argsort(-first)[:25]
-    again = calibrate.score(with_near_misses(groups, accent, everyday, weight=1.0, share=0.05) + accent, everyday)
+    again = score(with_near_misses(groups, accent, everyday, weight=1.0, share=0.05) + accent, everyday)
     assert again[near].mean() < first[near].mean() - 0.1
 
 

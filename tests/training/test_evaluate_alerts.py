@@ -19,7 +19,8 @@ from models.matching import MatchConfig, Matcher
 from models.queries import background_texts, load_queries
 from models.reading import Head, Terms
 from training.evaluate import __main__ as command
-from training.evaluate import alert_figures, alert_material, alerts, curve
+from training.evaluate import alert_figures, alert_material, alert_reading, alert_table, alerts, curve
+from training.evaluate.figure import Drawing, Figure
 from training.kept_vectors import KeptVectors
 from training.labels import Labelled, Messages, Ordinary
 from training.metrics import alerting
@@ -43,7 +44,7 @@ def alone(monkeypatch, tmp_path, cache):
 def reader(cache):
     loaded = load("flood")
     encoder = KeptVectors(loaded.encoder, cache / "alerts")
-    return alert_figures.Reader(
+    return alert_reading.Reader(
         Matcher(MatchConfig(), load_queries(), encoder, background_texts(), loaded.calibration), encoder
     )
 
@@ -244,7 +245,7 @@ def test_with_a_learnt_head_every_post_has_a_probability_and_an_urgency(reader):
     head = msgspec.structs.replace(head, urgency=[*reader.encoder.encode(["trapped, help"])[0].tolist(), 0.0])
     calibration = msgspec.structs.replace(load("flood").calibration, head=head)
     matcher = Matcher(MatchConfig(), load_queries(), reader.encoder, background_texts(), calibration)
-    learnt = alert_figures.Reader(matcher, reader.encoder)
+    learnt = alert_reading.Reader(matcher, reader.encoder)
     read = learnt.read(ASKING)
     assert np.allclose(read.standing, read.scores.max(axis=1)) and read.likeliest == read.first
     told = {
@@ -255,8 +256,8 @@ def test_with_a_learnt_head_every_post_has_a_probability_and_an_urgency(reader):
     assert read.urgent is not None and read.urgent.shape == (3,)
     assert [bool(query) for query in read.alert] == (read.standing >= 0.5).tolist()
     timed = [alert_material.Timed(text, "flood", 60.0 * i, 3.0 * (i == 0)) for i, text in enumerate(ASKING)]
-    names = {f.name for f in alert_figures.trecis_figures(learnt, timed, alert_figures.Drawing(1, 0))[0]}
-    assert {name for part, name in alerts.ASKED if part == "trecis"} <= names
+    names = {f.name for f in alert_figures.trecis_figures(learnt, timed, Drawing(1, 0))[0]}
+    assert {name for part, name in alert_table.ASKED if part == "trecis"} <= names
 
 
 def test_calibration_is_told_of_all_posts_of_those_shown_and_of_languages_with_enough():
@@ -266,7 +267,7 @@ def test_calibration_is_told_of_all_posts_of_those_shown_and_of_languages_with_e
     p = np.repeat([0.9, 0.1], [n, 10])
     p[0] = np.nan  # no probability, not counted
     told = [Told("need.water")] * len(posts)
-    judged = alert_figures.Judged(posts, told, p, np.ones(len(p), bool), p, p, p > 0.5, [()] * len(p), [""] * len(p))
+    judged = alert_reading.Judged(posts, told, p, np.ones(len(p), bool), p, p, p > 0.5, [()] * len(p), [""] * len(p))
     found, tables = alert_figures.calibration_figures(judged)
     figures = {f.name: (f.value, f.n) for f in found}
     assert figures["calibration_error"] == (pytest.approx(((n - 1) * 0.1 + 10 * 0.9) / (n + 9)), n + 9)
@@ -278,7 +279,7 @@ def test_calibration_is_told_of_all_posts_of_those_shown_and_of_languages_with_e
 
 
 def test_sets_of_others_are_measured_without_their_files(reader):
-    draw = alert_figures.Drawing(1, 10)
+    draw = Drawing(1, 10)
     asks = np.array([True, False, True])
     labels = {f"need.{c}": np.array([c == "water", False, c == "food"]) for c in alert_figures.GOOD_SIX}
     messages = Messages(ASKING, np.array(["en"] * 3), np.zeros(3, np.int8), asks, asks, labels)
@@ -312,7 +313,7 @@ def test_every_figure_that_is_asked_for_is_measured(reader, tmp_path):
     assert metrics["encoder"] == reader.encoder.version and metrics["learnt_head"] == bool(reader.matcher.head)
     parts = metrics["figures"]
     assert {"written", "written: stream", "demo"} <= set(parts)
-    for part, name in alerts.ASKED:
+    for part, name in alert_table.ASKED:
         if part in parts:
             assert name in parts[part], f"{part}: nothing measures {name}"
             assert parts[part][name]["met"] in (True, False, None)
@@ -336,15 +337,14 @@ def test_only_a_whole_run_of_the_bundled_encoder_replaces_the_kept_result():
 
 
 def test_what_is_asked_for_is_met_from_its_bounds_on():
-    figure = alert_figures.Figure
-    assert alerts.met("written", figure("own_query", 0.60, 9)) and not alerts.met(
-        "written", figure("own_query", 0.59, 9)
+    assert alert_table.met("written", Figure("own_query", 0.60, 9)) and not alert_table.met(
+        "written", Figure("own_query", 0.59, 9)
     )
-    assert not alerts.met("trecis", figure("worth_all_by_alerts", 0.0, 9))  # "> 0"
-    assert alerts.met("ordinary", figure("ordinary_alerted", 0.0, 9)) is True
-    assert not alerts.met("calibration", figure("calibration_error es", 0.06, 9))
-    assert alerts.met("calibration", figure("calibration_error", 0.06, 9)) is None
-    assert alerts.met("written", figure("rescue", None, 0)) is None
+    assert not alert_table.met("trecis", Figure("worth_all_by_alerts", 0.0, 9))  # "> 0"
+    assert alert_table.met("ordinary", Figure("ordinary_alerted", 0.0, 9)) is True
+    assert not alert_table.met("calibration", Figure("calibration_error es", 0.06, 9))
+    assert alert_table.met("calibration", Figure("calibration_error", 0.06, 9)) is None
+    assert alert_table.met("written", Figure("rescue", None, 0)) is None
 
 
 def test_a_share_of_the_posts_is_of_whole_events_and_all_that_judges_stays():

@@ -2,168 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
 
-from models.encoders.protocol import Encoder
-from models.matching import Matcher
 from models.records import NOTICES, PRIORITIES, is_notice
 from training.evaluate.alert_material import ACTIONABLE, HIGH, Timed, information_type
+from training.evaluate.alert_reading import Judged, Reader
+from training.evaluate.figure import Drawing, Figure, figure
 from training.labels import Labelled, Messages, Ordinary
-from training.metrics import alerting, bootstrap
-from training.metrics.alerting import NONE, Told
-from training.posts import LabelledPost
+from training.metrics import alerting
+from training.metrics.alerting import NONE
 
 GOOD_SIX = ("water", "food", "shelter", "clothing_blankets", "medical_help", "medicine")  # annotators agree there
 BUDGETS = (5, 20, 60)  # alerts an hour
 ALPHAS = (0.33, 0.5, 0.66)
 ENOUGH = 200  # labels of a language before its calibration error is told
 TARGET = 0.8  # precision asked for by a person
-
-
-class Figure(Struct, frozen=True, omit_defaults=True):
-    """One line of the table. n: posts it is a share or a ranking of; low, high: 95 %, by drawing posts again."""
-
-    name: str
-    value: float | None  # None: nothing to measure it on
-    n: int
-    low: float | None = None
-    high: float | None = None
-
-
-class Read(Struct, frozen=True):
-    """What the matcher made of texts, a row a text. Notices are apart: figures of needs and offers count none."""
-
-    scores: np.ndarray  # (n, q); of notices too
-    alert: list[str]  # query id of the alert, "" = none
-    also: list[tuple[str, ...]]  # its other readings that are alerts
-    shown: list[tuple[str, ...]]  # every reading, suggestions too
-    first: list[str]  # query of the highest score
-    likeliest: list[str]  # query of the primary reading, "" = none has a probability
-    probability: np.ndarray  # (n,), that it is right, as alerts tell it; nan where there is none
-    standing: np.ndarray  # (n,), what bars are held against (models/bars.py): its score, without a head its probability
-    urgent: np.ndarray | None  # (n,), where the encoder has a learnt head
-    notices: list[tuple[str, ...]]  # its readings that are alerts and notices
-    priorities: np.ndarray  # (n, 3) as PRIORITIES; (n, 0) without a learnt head
-    worth: np.ndarray  # (n,): how likely a post is a need, an offer or a notice of any kind; 0 without a learnt head
-
-    @property
-    def ranked(self) -> np.ndarray | None:
-        """(n,): the order in which posts should be seen, one worth an alert by its priority; None without one."""
-        if not self.priorities.shape[1]:
-            return None
-        score: np.ndarray = self.worth * (self.priorities[:, 0] + 0.5 * self.priorities[:, 1])
-        return score
-
-
-class Reader:
-    """Reads posts as a worker at its default settings does."""
-
-    def __init__(self, matcher: Matcher, encoder: Encoder) -> None:
-        self.matcher, self.encoder = matcher, encoder
-        self.ids = [query.id for query in matcher.queries]
-        self.needs, self.offers = (np.array([q.kind == kind for q in matcher.queries]) for kind in ("need", "offer"))
-        self.aid = np.flatnonzero(self.needs | self.offers)
-
-    def read(self, texts: Sequence[str]) -> Read:
-        vectors = self.encoder.encode(texts)
-        matcher, scores = self.matcher, self.matcher.scores(vectors)
-        readings: list[list] = [[] for _ in texts]
-        notices: list[list] = [[] for _ in texts]
-        for match in matcher.match([str(i) for i in range(len(texts))], vectors, matcher.encoder_version):
-            (notices if is_notice(match.query_id) else readings)[int(match.post_id)].append(match)
-        alerted = [found if found and found[0].level == "alert" else [] for found in readings]
-        aid = scores[:, self.aid]
-        first = [self.ids[self.aid[i]] for i in aid.argmax(axis=1)] if len(texts) else []
-        sure = matcher.probabilities(vectors)
-        if sure is not None:
-            likeliest, standing = first, aid.max(axis=1, initial=0.0).astype(float)
-            probability = sure[np.arange(len(texts)), [self.ids.index(query) for query in first]].astype(float)
-        else:
-            likeliest = [found[0].query_id if found else "" for found in readings]
-            standing = probability = np.array([f[0].probability if f else np.nan for f in readings], float)
-        return Read(
-            scores,
-            [found[0].query_id if found else "" for found in alerted],
-            [tuple(m.query_id for m in found[1:] if m.level == "alert") for found in alerted],
-            [tuple(m.query_id for m in found) for found in readings],
-            first,
-            likeliest,
-            probability,
-            standing,
-            matcher.head.urgent(vectors) if matcher.head else None,
-            [tuple(m.query_id for m in found if m.level == "alert") for found in notices],
-            matcher.head.priorities(vectors) if matcher.head else np.zeros((len(texts), 0), np.float32),
-            matcher.head.worth(vectors) if matcher.head else np.zeros(len(texts), np.float32),
-        )
-
-    def column(self, scores: np.ndarray, query_id: str) -> np.ndarray:
-        return scores[:, self.ids.index(query_id)]
-
-
-class Judged(Struct, frozen=True):
-    """Labelled posts with what was made of them."""
-
-    posts: list[LabelledPost]
-    told: list[Told]
-    best: np.ndarray  # (n,): highest score of any query
-    right: np.ndarray  # (n,) bool: the primary reading is right
-    probability: np.ndarray  # (n,), that it is; nan where there is none
-    standing: np.ndarray  # (n,), what bars are held against
-    shown: np.ndarray  # (n,) bool: as an alert or a suggestion
-    notices: list[tuple[str, ...]]  # what each post alerts as a notice
-    priority: list[str]  # "" without a learnt head
-
-    def part(self, wanted: Callable[[LabelledPost], bool]) -> Judged:
-        """Those of some posts."""
-        at = [i for i, post in enumerate(self.posts) if wanted(post)]
-        columns = (column[at] for column in (self.best, self.right, self.probability, self.standing, self.shown))
-        told, notices, priority = ([of[i] for i in at] for of in (self.told, self.notices, self.priority))
-        return Judged([self.posts[i] for i in at], told, *columns, notices, priority)
-
-    @property
-    def weights(self) -> np.ndarray:
-        return np.array([post.weight for post in self.posts])
-
-
-class Drawing(Struct, frozen=True):
-    """Figures with their intervals."""
-
-    seed: int
-    repeats: int  # 0 = no intervals
-
-    def share(self, name: str, hits: np.ndarray, of: np.ndarray, weights: np.ndarray) -> Figure:
-        """See `alerting.share`."""
-        return self.of(name, lambda at: alerting.share(hits[at], of[at], weights[at]), len(hits), int(of.sum()))
-
-    def precision(self, name: str, scores: np.ndarray, right: np.ndarray, weights: np.ndarray, n: int) -> Figure:
-        """See `alerting.ranked_precision`."""
-        return self.of(name, lambda at: alerting.ranked_precision(scores[at], right[at], weights[at]), len(scores), n)
-
-    def of(self, name: str, statistic: Callable[[np.ndarray], float], rows: int, n: int) -> Figure:
-        """Any statistic of row numbers."""
-        value = statistic(np.arange(rows)) if rows else float("nan")
-        if np.isnan(value) or not self.repeats:
-            return _figure(name, value, n)
-        low, high = bootstrap(statistic, rows, self.seed, self.repeats)
-        return Figure(name, float(value), n, low, high)
-
-
-def judge(reader: Reader, posts: Sequence[LabelledPost]) -> Judged:
-    """The posts as they are read."""
-    read = reader.read([post.text for post in posts])
-    told = [
-        Told(p.gold, p.second or "", p.urgency == "urgent", p.weight, read.alert[i], read.also[i], read.first[i])
-        for i, p in enumerate(posts)
-    ]
-    right = np.array([query in t.labels for query, t in zip(read.likeliest, told, strict=True)], bool)
-    shown = np.array([bool(found) for found in read.shown], bool)
-    best = read.scores[:, reader.aid].max(axis=1, initial=-1.0)
-    first = read.priorities.argmax(axis=1) if read.priorities.shape[1] else None
-    priority = [""] * len(posts) if first is None else [PRIORITIES[i] for i in first]
-    return Judged(list(posts), told, best, right, read.probability, read.standing, shown, read.notices, priority)
 
 
 def labelled_figures(judged: Judged, draw: Drawing) -> list[Figure]:
@@ -173,7 +29,7 @@ def labelled_figures(judged: Judged, draw: Drawing) -> list[Figure]:
     wanted = np.array([told.gold != NONE for told in judged.told], bool)
     if wanted.any() and not wanted.all():
         found.append(draw.precision("ap_against_none", judged.best, wanted, weights, n))
-        found.append(_figure("base_against_none", float(np.average(wanted, weights=weights)), n))
+        found.append(figure("base_against_none", float(np.average(wanted, weights=weights)), n))
     return found
 
 
@@ -202,7 +58,7 @@ def priority_figures(judged: Judged, draw: Drawing) -> list[Figure]:
         return float(np.mean([alerting.f1(told[rows] == name, gold[rows] == name) for name in occurring]))
 
     each = [
-        _figure(f"{name}_f1", alerting.f1(told == name, gold == name), int((gold == name).sum())) for name in occurring
+        figure(f"{name}_f1", alerting.f1(told == name, gold == name), int((gold == name).sum())) for name in occurring
     ]
     return [draw.of("priority_macro_f1", mean, len(at), len(at)), *each] if at else []
 
@@ -224,12 +80,12 @@ def calibration_figures(judged: Judged) -> tuple[list[Figure], dict]:
     found, tables = [], {}
     for name, own in groups.items():
         rows = alerting.reliability(judged.probability[own], judged.right[own], judged.weights[own])
-        found.append(_figure(f"calibration_error{name}", alerting.calibration_error(rows), int(own.sum())))
+        found.append(figure(f"calibration_error{name}", alerting.calibration_error(rows), int(own.sum())))
         tables[f"reliability{name}"] = [_row(row) for row in rows]
     p, right, weights = judged.probability[known], judged.right[known], judged.weights[known]
     standing = judged.standing[known]
     over = standing >= alerting.aimed_at(p, TARGET, weights, standing)
-    found.append(_figure("precision_where_80_is_asked", alerting.share(right, over, weights), int(over.sum())))
+    found.append(figure("precision_where_80_is_asked", alerting.share(right, over, weights), int(over.sum())))
     return found, tables
 
 
@@ -247,7 +103,7 @@ def disaster_figures(reader: Reader, messages: Messages, sample: np.ndarray, dra
             alerted = np.array([query in (first, *also) for first, also in alerts], bool)
             found.append(draw.share(f"{category}_precision", right, alerted, one))
             found.append(draw.share(f"{category}_recall", alerted, right, one))
-        found.append(_figure(f"{category}_ap", alerting.ranked_precision(score, right), int(right.sum())))
+        found.append(figure(f"{category}_ap", alerting.ranked_precision(score, right), int(right.sum())))
 
     def mean(at: np.ndarray) -> float:
         return float(np.mean([alerting.ranked_precision(score[at], right[at]) for score, right in rankings]))
@@ -284,8 +140,8 @@ def trecis_figures(reader: Reader, posts: Sequence[Timed], draw: Drawing) -> tup
     found = []
     for name, score in rankings.items():
         found.append(draw.precision(f"ap_high_by_{name}", score, high, np.ones(len(posts)), int(high.sum())))
-        found.append(_figure(f"ndcg100_by_{name}", alerting.ndcg(score, gains), len(posts)))
-    found.append(_figure("base_high", float(high.mean()), len(posts)))
+        found.append(figure(f"ndcg100_by_{name}", alerting.ndcg(score, gains), len(posts)))
+    found.append(figure("base_high", float(high.mean()), len(posts)))
     alerts = {"alerts": np.array([bool(query) for query in read.alert], bool)}
     alerts["alerts_and_notices"] = alerts["alerts"] | np.array([bool(own) for own in read.notices], bool)
     if read.urgent is not None:
@@ -302,9 +158,9 @@ def trecis_figures(reader: Reader, posts: Sequence[Timed], draw: Drawing) -> tup
         }
         worth = alerting.mean_worth(by_event)
         found += [
-            _figure(f"worth_high_by_{name}", worth.high, int(high.sum())),
-            _figure(f"worth_all_by_{name}", worth.all, len(posts)),
-            _figure(f"share_alerted_by_{name}", float(alerted.mean()), len(posts)),
+            figure(f"worth_high_by_{name}", worth.high, int(high.sum())),
+            figure(f"worth_all_by_{name}", worth.all, len(posts)),
+            figure(f"share_alerted_by_{name}", float(alerted.mean()), len(posts)),
         ]
         details[f"worth_by_{name}"] = {event: _row(w) for event, w in by_event.items()}
     nothing = {
@@ -312,7 +168,7 @@ def trecis_figures(reader: Reader, posts: Sequence[Timed], draw: Drawing) -> tup
         for event in np.unique(events)
         for own in (events == event,)
     }
-    return [*found, _figure("worth_all_of_no_alert_at_all", alerting.mean_worth(nothing).all, len(posts))], details
+    return [*found, figure("worth_all_of_no_alert_at_all", alerting.mean_worth(nothing).all, len(posts))], details
 
 
 def budget_figures(reader: Reader, posts: Sequence[Timed]) -> list[Figure]:
@@ -321,14 +177,14 @@ def budget_figures(reader: Reader, posts: Sequence[Timed]) -> list[Figure]:
     at_s, gain = np.array([post.at_s for post in posts]), np.array([post.gain for post in posts])
     alerted = np.array([bool(query) for query in read.alert], bool)
     found = [
-        _figure("alerts_with_gain", alerting.share(gain > 0, alerted, np.ones(len(posts))), int(alerted.sum())),
-        _figure("gain_found", alerting.share(alerted, gain > 0, np.ones(len(posts))), int((gain > 0).sum())),
+        figure("alerts_with_gain", alerting.share(gain > 0, alerted, np.ones(len(posts))), int(alerted.sum())),
+        figure("gain_found", alerting.share(alerted, gain > 0, np.ones(len(posts))), int((gain > 0).sum())),
     ]
     for budget in BUDGETS:
         pushed = alerting.push(at_s, alerted, gain, budget)
         for alpha in ALPHAS:
             name = f"gain_minus_pain_{budget}_an_hour" + ("" if alpha == 0.5 else f"_alpha_{alpha}")
-            found.append(_figure(name, alerting.gain_minus_pain(pushed, alpha), pushed.hours))
+            found.append(figure(name, alerting.gain_minus_pain(pushed, alpha), pushed.hours))
     return found
 
 
@@ -342,15 +198,11 @@ def ordinary_figures(reader: Reader, posts: Ordinary) -> tuple[list[Figure], dic
         for own in (posts.groups == group,)
     }
     chatter = np.char.startswith(posts.groups.astype(str), "chatter")
-    found = [_figure("ordinary_alerted", float(alerted.mean()) if len(alerted) else None, len(alerted))]
+    found = [figure("ordinary_alerted", float(alerted.mean()) if len(alerted) else None, len(alerted))]
     for name, own in (("sentences_and_news_alerted", ~chatter), ("chatter_alerted", chatter)):
-        found.append(_figure(name, float(alerted[own].mean()) if own.any() else None, int(own.sum())))
+        found.append(figure(name, float(alerted[own].mean()) if own.any() else None, int(own.sum())))
     worst = max((g["share"] for g in by_group.values() if g["n"] >= 30), default=None)
-    return [*found, _figure("worst_group_alerted", worst, len(by_group))], {"by_group": by_group}
-
-
-def _figure(name: str, value: float | None, n: int) -> Figure:
-    return Figure(name, None if value is None or np.isnan(value) else float(value), n)
+    return [*found, figure("worst_group_alerted", worst, len(by_group))], {"by_group": by_group}
 
 
 def _row(row: Struct) -> dict:

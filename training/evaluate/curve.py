@@ -24,6 +24,8 @@ from models.matching import MatchConfig, Matcher
 from models.queries import background_texts, load_queries
 from training.data import data_dir, in_train_half, read_messages
 from training.evaluate import alert_figures as figures
+from training.evaluate.alert_reading import Reader, judge
+from training.evaluate.figure import Drawing
 from training.head import Config as HeadConfig
 from training.head import fit, material
 from training.jobs import cache_dir, write_result
@@ -70,7 +72,7 @@ def main(config: Config) -> Path:
         taught = material(head := HeadConfig(iterations=config.iterations), kept, messages, sentences)
         calibration = fit(head, encoder, kept, taught)
         matcher = Matcher(MatchConfig(), load_queries(), encoder, background_texts(), calibration)
-        found[share].append(measure(figures.Reader(matcher, encoder), posts))
+        found[share].append(measure(Reader(matcher, encoder), posts))
         found[share][-1]["learnt from"] = {"posts": sum(not p.judges for p in kept)}
     curve = {str(share): mean(rows) for share, rows in found.items()}
     show(curve)
@@ -92,12 +94,12 @@ def drawn(posts: Sequence[LabelledPost], share: float, seed: int) -> list[Labell
     return out
 
 
-def measure(reader: figures.Reader, posts: Sequence[LabelledPost]) -> dict[str, dict[str, float]]:
+def measure(reader: Reader, posts: Sequence[LabelledPost]) -> dict[str, dict[str, float]]:
     """SHOWN of each group of posts that judge."""
-    judged = figures.judge(reader, [post for post in posts if post.judges])
+    judged = judge(reader, [post for post in posts if post.judges])
     out = {}
     for name, wanted in GROUPS.items():
-        told = {f.name: f.value for f in figures.labelled_figures(judged.part(wanted), figures.Drawing(1, 0))}
+        told = {f.name: f.value for f in figures.labelled_figures(judged.part(wanted), Drawing(1, 0))}
         out[name] = {figure: told[figure] for figure in SHOWN}
     return out
 

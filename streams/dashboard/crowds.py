@@ -1,0 +1,125 @@
+"""Who crowds the page: whose alerts give way when there are too many, and who says the same in the same minute.
+
+Pure: no clock, no I/O.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from models.moments import epoch_s
+from models.records import Alert, account_of
+
+
+class Crowds:
+    """Who takes whose room: alerts by level and category, in there by source, in there by cluster and by account.
+
+    When there are too many, the fullest room gives way, in it the source with the most, of that the biggest cluster or
+    account, and of that the oldest: a flood pushes out itself. What is in no cluster yet counts as one crowd; an id
+    that names no account is in none.
+    """
+
+    def __init__(self) -> None:
+        self._rooms: dict[tuple[str, str], dict[str, dict[str, dict[str, None]]]] = {}  # → source → crowd → alert ids
+        self._sizes: Counter[tuple[str, str]] = Counter()
+        self._of_source: dict[tuple[str, str], Counter[str]] = {}
+        self._gave_way: Counter[str] = Counter()  # of crowds that are still here
+
+    def add(self, alert: Alert) -> None:
+        room, source = (alert.level, alert.category), alert.post.source
+        crowds = self._rooms.setdefault(room, {}).setdefault(source, {})
+        for crowd in _crowds_of(alert):
+            crowds.setdefault(crowd, {})[alert.alert_id] = None
+        self._sizes[room] += 1
+        self._of_source.setdefault(room, Counter())[source] += 1
+
+    def remove(self, alert: Alert) -> None:
+        room, source = (alert.level, alert.category), alert.post.source
+        crowds = self._rooms[room][source]
+        for crowd in _crowds_of(alert):
+            del crowds[crowd][alert.alert_id]
+            if not crowds[crowd]:
+                del crowds[crowd]
+                self._gave_way.pop(_place(room, source, crowd), None)
+        if not crowds:
+            del self._rooms[room][source]
+        self._sizes[room] -= 1
+        self._of_source[room][source] -= 1
+
+    def next_to_go(self) -> str:
+        """Its alert id."""
+        room = max(self._sizes, key=self._sizes.__getitem__)
+        sources = self._of_source[room]
+        source = max(sources, key=sources.__getitem__)
+        crowds = self._rooms[room][source]
+        crowd = max(crowds, key=lambda name: len(crowds[name]))
+        self._gave_way[_place(room, source, crowd)] += 1
+        return next(iter(crowds[crowd]))
+
+    def gave_way(self, alert: Alert) -> int:
+        """How many alerts of its cluster, or of its account, had to go while some of them stayed."""
+        room, source = (alert.level, alert.category), alert.post.source
+        named = [crowd for crowd in _crowds_of(alert) if crowd != NO_CLUSTER]
+        return max((self._gave_way[_place(room, source, crowd)] for crowd in named), default=0)
+
+
+def _place(room: tuple[str, str], source: str, crowd: str) -> str:
+    return "\x1f".join((*room, source, crowd))
+
+
+class Copies:
+    """Who says the same in the same minute: the mark of a campaign, or of a bot with many names.
+
+    Marked is a text of LETTERS letters or more that ACCOUNTS accounts posted within WITHIN_S seconds, of which at least
+    half had no other alert here. Digits, signs and spaces do not count: numbers make no copy another text. It is a mark
+    and no more: neighbours who hand on one appeal look alike, so nothing is hidden or ranked by it.
+    """
+
+    LETTERS, ACCOUNTS, WITHIN_S = 20, 8, 60.0
+
+    def __init__(self) -> None:
+        self._said: dict[str, dict[str, float]] = {}  # letters → account → created_at of its last alert
+        self._texts: dict[str, Counter[str]] = {}  # account → letters of its alerts, how many alerts each
+
+    def add(self, alert: Alert, folded: str) -> None:
+        letters, account = _letters(folded), account_of(alert.post.id)
+        self._texts.setdefault(account, Counter())[letters] += 1
+        if len(letters) >= self.LETTERS:
+            at = epoch_s(alert.post.created_at)
+            self._said.setdefault(letters, {})[account] = at
+
+    def remove(self, alert: Alert, folded: str) -> None:
+        letters, account = _letters(folded), account_of(alert.post.id)
+        texts = self._texts[account]
+        texts[letters] -= 1
+        if texts[letters]:
+            return
+        del texts[letters]
+        if not texts:
+            del self._texts[account]
+        if said := self._said.get(letters):
+            del said[account]
+            if not said:
+                del self._said[letters]
+
+    def of(self, alert: Alert, folded: str) -> int:
+        """Accounts with these words around the time of this post, itself among them; 0 if that is no sign."""
+        said = self._said.get(_letters(folded), {})
+        mine = said.get(account_of(alert.post.id))
+        if mine is None or len(said) < self.ACCOUNTS:
+            return 0
+        near = [account for account, at in said.items() if abs(at - mine) <= self.WITHIN_S]
+        new = sum(len(self._texts[account]) == 1 for account in near)
+        return len(near) if len(near) >= self.ACCOUNTS and 2 * new >= len(near) else 0
+
+
+def _letters(folded: str) -> str:
+    return "".join(filter(str.isalpha, folded))
+
+
+NO_CLUSTER = "cluster "
+
+
+def _crowds_of(alert: Alert) -> tuple[str, ...]:
+    cluster, account = f"cluster {alert.cluster_id or ''}", account_of(alert.post.id)
+    return (cluster,) if account == alert.post.id else (cluster, f"account {account}")
