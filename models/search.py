@@ -165,7 +165,7 @@ class SearchIndex:
         self._coarsen()
 
     def _coarsen(self) -> None:
-        """Prepare the segments that take no more posts for being scanned fast: some 5 µs a post, nobody waits for it."""
+        """Prepare segments that take no more posts for being scanned fast: some 5 µs a post; nobody waits for it."""
         for segment in self._segments[:-1]:
             if segment.coarse is not None or segment.index.ntotal < COARSE_FROM or self.dim % 2:
                 continue
