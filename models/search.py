@@ -1,12 +1,17 @@
 """Finds recent posts by meaning: time-sliced faiss segments, the oldest dropped whole.
 
-Segments hold float16 vectors (what frames carry, so nothing is lost) and are scanned exactly. faiss cannot delete from
-most indexes and is slow where it can, so nothing is deleted: a hidden row is masked, and goes with its segment. An
-inverted file does not pay: an exact scan of 200,000 posts takes 11 ms a query on one core (256 dims, measured),
-against training lists again and again on a window that slides.
+Segments hold float16 vectors (what frames carry, so nothing is lost). faiss cannot delete from most indexes and is
+slow where it can, so nothing is deleted: a hidden row is masked, and goes with its segment. An inverted file does not
+pay: its lists would be trained again and again on a window that slides.
 
-Memory per post: 2 × dim bytes of vector, the post as msgpack (about 300 bytes), 200 bytes of bookkeeping; 1.1 GB for a
-million posts at 256 dims (measured), and 0.2 kB per account.
+A segment that takes no more posts is scanned in two steps: all of it in 4 bits for every two dimensions (product
+quantisation, Jégou et al. 2011, https://doi.org/10.1109/TPAMI.2010.57, as faiss' "fast scan" holds it), then its likely
+rows exactly. Over 215,000 real posts and 100 sentences asked for, 62,500 posts a segment: with 128 rows a segment all
+of the ten nearest were found (64: .996, 32: .987), in 14 ms of CPU for a million posts instead of 52. Where a filter
+leaves few of a segment's rows, and in the segment that grows, every row is scanned exactly.
+
+Memory per post: 2 × dim bytes of vector and dim / 4 of the first step, the post as msgpack (about 300 bytes), 200 bytes
+of bookkeeping, and 0.2 kB per account.
 
 Queries go one by one: faiss only uses BLAS from nq × dim = 128,000 (`faiss.cvar.distance_compute_blas_threshold`), so
 a block of 64 queries would be no faster, and scalar-quantised indexes have no BLAS path at all.
@@ -30,6 +35,9 @@ __all__ = ["Found", "SearchIndex"]
 
 KIND_BITS: dict[str, int] = {kind: 1 << place for place, kind in enumerate(KINDS)}
 SEGMENTS_AT_LEAST = 16  # a segment is closed early at this share of max_posts, so that dropping one is a small step
+LIKELY = 128  # rows of a segment that are scored exactly, and four more for each that is asked for
+COARSE_FROM = 5_000  # posts: a smaller segment is scanned exactly, and fewer say too little of how vectors lie
+TRAINED_ON = 10_000  # posts: sixteen means of two dimensions each need no more
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Post).decode
 
@@ -47,6 +55,7 @@ class _Segment:
     def __init__(self, dim: int, start: float) -> None:
         self.start = start
         self.index = faiss.IndexScalarQuantizer(dim, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
+        self.coarse: faiss.Index | None = None  # the same rows in a few bits, once it takes no more
         self.posts: list[bytes] = []
         self.ids: list[str] = []
         self.rows = np.zeros(256, [("at", "f8"), ("lang", "i4"), ("kinds", "u1"), ("shown", "?")])
@@ -74,6 +83,13 @@ class _Segment:
             keep &= (rows["kinds"] & kinds) > 0
         if not (found := int(keep.sum())):
             return []
+        if self.coarse is not None and 2 * found > len(rows):
+            likely = np.zeros(len(rows), bool)
+            near = self.coarse.search(vector, min(len(rows), LIKELY + 4 * k))[1][0]
+            likely[near[near >= 0]] = True
+            likely &= keep
+            if int(likely.sum()) >= min(k, found):
+                keep, found = likely, int(likely.sum())
         mask = None
         if found < len(rows):
             bits = np.packbits(keep, bitorder="little")  # must outlive the search: faiss keeps a pointer
@@ -108,6 +124,7 @@ class SearchIndex:
         self._accounts: Counter[str] = Counter()  # posts of each account in _places: most that close have none
         self._gone: dict[str, float] = {}  # hidden account → stream time then, oldest first
         self._langs: dict[str, int] = {}
+        self._coarse: faiss.Index | None = None  # trained on the first segment that was full enough, and empty
         self._lock = threading.Lock()  # held to write, and to read the segment that grows
 
     def __len__(self) -> int:
@@ -145,6 +162,21 @@ class SearchIndex:
                         self._accounts[account] += 1
                     self._places[post.id] = (segment, row)
                 start = end
+        self._coarsen()
+
+    def _coarsen(self) -> None:
+        """Prepare segments that take no more posts for being scanned fast: some 5 µs a post; nobody waits for it."""
+        for segment in self._segments[:-1]:
+            if segment.coarse is not None or segment.index.ntotal < COARSE_FROM or self.dim % 2:
+                continue
+            vectors = segment.index.reconstruct_n(0, segment.index.ntotal)
+            faiss.omp_set_num_threads(1)  # of this thread: two that wait for each other busily take ten times as long
+            if self._coarse is None:
+                self._coarse = faiss.IndexPQFastScan(self.dim, self.dim // 2, 4, faiss.METRIC_INNER_PRODUCT)
+                self._coarse.train(vectors[:: max(1, len(vectors) // TRAINED_ON)])
+            made = faiss.clone_index(self._coarse)
+            made.add(vectors)
+            segment.coarse = made
 
     def _open(self, posts: Sequence[Post], start: int) -> int:
         """Make the last segment take posts[start]; returns how far it can take the others too."""
@@ -229,6 +261,7 @@ class SearchIndex:
         asked = [lang] if isinstance(lang, str) else lang
         codes = None if asked is None else {self._langs[one] for one in asked if one in self._langs}
         filters = (codes, float("-inf") if since is None else since, KIND_BITS[kind] if kind else 0)
+        faiss.omp_set_num_threads(1)  # of this thread
         with self._lock:
             segments = self._segments
             newest = [(s, len(segments), i) for s, i in segments[-1].search(vector, k, *filters)] if segments else []

@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from models.moments import rfc3339
+from streams.commands.bench_growth import LONG
 from streams.commands.bench_scenarios import FRAME, SCENARIOS, Lab
 from streams.config import Settings
 from streams.worker.threads import limit_native_threads
@@ -71,8 +72,8 @@ def grown(before: Run, now: Run) -> list[str]:
 
 
 def measure(lab: Lab, rounds: int, only: tuple[str, ...]) -> dict[str, Metric]:
-    """Every scenario, `rounds` times over; the yardstick always."""
-    chosen = [name for name in SCENARIOS if name == "yardstick" or not only or name in only]
+    """Every scenario but the long ones, or those that are named, `rounds` times over; the yardstick always."""
+    chosen = [name for name in SCENARIOS if name == "yardstick" or name in (only or SCENARIOS.keys() - set(LONG))]
     found: dict[str, list[float]] = {}
     for turn, name in itertools.product(range(rounds), chosen):
         note.print(f"round {turn + 1} of {rounds}: {name}", highlight=False)
@@ -121,7 +122,12 @@ def commit_now() -> str:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Keep the run here as JSON; what was there is compared.",
 )
-@click.option("--only", multiple=True, type=click.Choice(sorted(SCENARIOS)), help="These scenarios; may be repeated.")
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(sorted(SCENARIOS)),
+    help="These scenarios; may be repeated. The long ones run only so.",
+)
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--posts", type=click.IntRange(FRAME), default=4_000, show_default=True, help="Rounded down to hundreds.")
 @click.option("--invented", is_flag=True, help="Invented posts, even where CRISIS_DATA holds real streams.")

@@ -21,6 +21,7 @@ from models.encoders.ready import Ready, load, ready
 from models.pseudonyms import Pseudonyms
 from models.queries import background_texts, load_queries
 from models.records import MatchedFrame, Origin, Post
+from streams.commands.bench_growth import SCENARIOS as GROWTH
 from streams.commands.bench_queries import SIZES, frames_of, measure_queries
 from streams.config import Settings
 from streams.pipeline import stages
@@ -239,6 +240,7 @@ SCENARIOS: dict[str, tuple[Callable[[Lab], dict[str, float]], dict[str, tuple[st
                           | dict.fromkeys(("growth", "to_product"), ("ratio", 1.3))),
     "clusters.save.1": (clusters_save_1, dict.fromkeys(("whole", "changed"), ("ms", 3.0))
                         | {"changed_to_whole": ("ratio", 1.5)}),
+    **GROWTH,
     "queries.1": (queries_1, {f"{part}_{count}": ("ms/frame", 1.6) for count in SIZES for part in ("mean", "p99")}
                   | {"to_brute": ("ratio", 1.5), "missed": ("posts", 1.5), "change": ("ms", 2.0)}),
     "threads.1": (threads_1, dict.fromkeys(("one", "own"), ("cores", 3.0)) | {"one_to_own": ("ratio", 1.5)}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 
 import msgspec
 from msgspec import Struct
@@ -46,6 +47,14 @@ class Filter(Struct, frozen=True, omit_defaults=True):
             and all(not w or w == f for w, f in zip(wanted, found, strict=True))
             and (not self.q or _holds(folded_text(alert.post.text) if folded is None else folded, _words(self.q)))
         )
+
+
+Kept = tuple[Alert, str, int]  # an alert, the folded text of its post, its rank
+
+
+def fitting(kept: Sequence[Kept], wanted: Filter) -> list[Kept]:
+    """Those that fit, in their order. Reads all their texts where words are asked for: in a thread of its own."""
+    return [one for one in kept if wanted.takes(one[0], one[1])]
 
 
 def fold(text: str) -> str:
@@ -195,9 +204,16 @@ class Board:
 
     def find(self, wanted: Filter, most: int, before: int | None = None) -> tuple[list[Shown], int]:
         """(the newest that fit, newest first; how many fit in all). `before`: only ranks below it."""
-        found = [a for a in reversed(self._alerts.values()) if wanted.takes(a, self._folded[a.alert_id])]
-        page = [a for a in found if before is None or self._ranks[a.alert_id] < before]
-        return [self.shown(a) for a in page[:most]], len(found)
+        return self.page(fitting(self.kept(), wanted), most, before)
+
+    def kept(self) -> list[Kept]:
+        """What there is now, newest first, for `fitting`."""
+        return [(a, self._folded[a.alert_id], self._ranks[a.alert_id]) for a in reversed(self._alerts.values())]
+
+    def page(self, found: Sequence[Kept], most: int, before: int | None = None) -> tuple[list[Shown], int]:
+        """As `find`, of alerts that were found to fit; what has gone since is not shown."""
+        here = (a for a, _, rank in found if (before is None or rank < before) and a.alert_id in self._alerts)
+        return [self.shown(a) for a in islice(here, most)], len(found)
 
     def alert(self, alert_id: str) -> Alert | None:
         """The alert, if it is kept."""

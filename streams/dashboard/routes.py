@@ -47,7 +47,7 @@ from streams.dashboard.drafts import Draft, Drafts
 from streams.dashboard.feed import Feed
 from streams.dashboard.headers import GUESS_S, log_in, log_out, person_of
 from streams.dashboard.lessons import Lessons, Said, TakenBack
-from streams.dashboard.page_model import AlertPage, Category, Filter
+from streams.dashboard.page_model import AlertPage, Category, Filter, fitting, kinds_beside
 from streams.dashboard.stats import PageData, State, encode
 from streams.outputs.printable import printable, web_link
 from streams.search.client import Hit, HitPage
@@ -118,8 +118,11 @@ class Routes:
             self.feed.settle(),
         )
 
-    def _alerts(self, wanted: Filter, most: int, before: int | None = None) -> AlertPage:
-        return AlertPage(*self.feed.board.find(wanted, most, before), self.feed.settle())
+    async def _alerts(self, wanted: Filter, most: int, before: int | None = None) -> AlertPage:
+        """Those that fit now; what comes while they are looked for is told by the events after `event_id`."""
+        board, event_id = self.feed.board, self.feed.settle()
+        found = await asyncio.to_thread(fitting, board.kept(), wanted)
+        return AlertPage(*board.page(found, most, before), event_id)
 
     def _name(self, request: Request) -> str:
         """Who asks, where the token says it: a name that nobody can put on."""
@@ -141,7 +144,7 @@ class Routes:
     async def page(self, request: Request) -> Response:
         await self._loaded()
         wanted = Filter.of(request.query_params)
-        data = encode(PageData(self._state(), self._alerts(wanted, SHOWN_ALERTS), wanted)).decode()
+        data = encode(PageData(self._state(), await self._alerts(wanted, SHOWN_ALERTS), wanted)).decode()
         for sign in "<>&\u2028\u2029":  # inside <script> no entity is decoded: write them as JSON escapes
             data = data.replace(sign, f"\\u{ord(sign):04x}")
         return HTMLResponse(
@@ -161,7 +164,7 @@ class Routes:
         await self._loaded()
         most = number(request, "n", SHOWN_ALERTS, MOST_ALERTS)
         before = number(request, "before", 0, 2**53)
-        return json_of(self._alerts(Filter.of(request.query_params), most, before or None))
+        return json_of(await self._alerts(Filter.of(request.query_params), most, before or None))
 
     async def clusters(self, request: Request) -> Response:
         await self._loaded()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 import time
 
 import httpx
@@ -15,6 +16,7 @@ import pytest
 from models.records import Post
 from streams.dashboard.app import create_dashboard
 from streams.dashboard.categories import ORDER, bundled_categories
+from streams.dashboard.page_model import fitting
 from streams.view.connect import connect
 from streams.view.live import LiveView
 from tests.dashboard.seeding import HOSTILE, fill, invent, several
@@ -98,6 +100,19 @@ async def test_every_filter_of_the_address_works_on_the_server(api, params, fits
     page = await api.get("/api/alerts", n=500, **params)
     assert [s["alert"]["alert_id"] for s in page["alerts"]] == [a["alert_id"] for a in every if fits(a)]
     assert page["alerts"] and page["total"] == len(page["alerts"])
+
+
+async def test_alerts_are_looked_through_beside_the_event_loop(api, monkeypatch):
+    threads = []
+
+    def noted(kept, wanted):
+        threads.append(threading.current_thread())
+        return fitting(kept, wanted)
+
+    monkeypatch.setattr("streams.dashboard.routes.fitting", noted)
+    assert (await api.get("/api/alerts", q="water"))["total"] == (await api.get("/api/alerts", q="WATER"))["total"] > 0
+    await api.client.get("/?q=water")
+    assert len(threads) == 3 and threading.main_thread() not in threads
 
 
 async def test_older_alerts_are_asked_for_by_rank(api):

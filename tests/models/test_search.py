@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from models.errors import VersionMismatch
 from models.records import Deletion, Match, MatchedFrame, Origin, Post
-from models.search import SearchIndex
+from models.search import COARSE_FROM, SEGMENTS_AT_LEAST, SearchIndex
 
 DIM = 8
 LANGS = ("ar", "tr", "en")
@@ -91,6 +91,31 @@ def test_a_late_post_is_kept_as_long_as_the_posts_it_came_with():
     index.add([post(0, 1_000.0), post(1, 10.0)], unit(2, 1))
     assert {f.post.id for f in index.search(unit(1, 2)[0], 5)} == {"p0", "p1"}
     assert [f.post.id for f in index.search(unit(1, 2)[0], 5, since=500.0)] == ["p0"]
+
+
+def test_full_segments_give_what_a_scan_of_every_row_gives_filtered_or_hidden_as_they_are():
+    dim, n, rng = 32, 3 * COARSE_FROM, np.random.default_rng(3)
+    topics = rng.standard_normal((200, dim))
+    vectors = topics[rng.integers(0, 200, n)] + 0.5 * rng.standard_normal((n, dim))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype("<f2")
+    index = SearchIndex(dim, "v1", max_posts=SEGMENTS_AT_LEAST * COARSE_FROM)
+    posts = [post(i, 5.0, LANGS[i % 8 % 3]) for i in range(n)]
+    for start in range(0, n, 700):
+        index.add(posts[start : start + 700], vectors[start : start + 700])
+    assert sum(segment.coarse is not None for segment in index._segments) == 2
+    index.hide(f"p{i}" for i in range(0, n, 3))
+    floats, found, expected, numbers = vectors.astype(np.float32), 0, 0, np.arange(n)
+    turkish = numbers % 8 % 3 == LANGS.index("tr")
+    for asked in topics[:40]:
+        asked = (asked / np.linalg.norm(asked)).astype(np.float32)
+        for lang in (None, "tr"):
+            shown = (numbers % 3 > 0) & (turkish if lang else True)
+            near = np.argsort(np.where(shown, -(floats @ asked), 1.0))[:10]
+            hits = index.search(asked, 10, lang=lang)
+            assert [f.score for f in hits] == pytest.approx(sorted((f.score for f in hits), reverse=True))
+            assert all(f.score == pytest.approx(float(floats[int(f.post.id[1:])] @ asked), abs=1e-5) for f in hits)
+            found, expected = found + len({f"p{i}" for i in near} & {f.post.id for f in hits}), expected + 10
+    assert found >= 0.99 * expected
 
 
 def test_it_never_holds_more_than_max_posts():
