@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -46,11 +47,8 @@ class Outbox:
         self._made: list[Record] = []
         self._frames: dict[tuple[str, int], list[tuple[bytes, int]]] = defaultdict(list)  # → encoded, posts in it
 
-    def _send(
-        self, topic: str, value: bytes, *, key: bytes | None = None, partition: int | None = None,
-        headers: list[tuple[str, bytes]] = [],  # noqa: B006 (never changed)
-    ) -> None:  # fmt: skip
-        self._made.append(Record(self._name(topic), value, key, partition, headers))
+    def _send(self, topic: str, value: bytes, **options: Any) -> None:
+        self._made.append(Record(self._name(topic), value, **options))
 
     async def send_frame(self, frame: Frame) -> None:
         """To the topic of its kind, same partition as in posts.raw, so that order is kept from end to end.

@@ -32,7 +32,7 @@ class Record(Struct, frozen=True):
     value: bytes
     key: bytes | None = None
     partition: int | None = None
-    headers: Sequence[tuple[str, bytes]] = ()
+    headers: list[tuple[str, bytes]] = []
 
 
 class Sender:
