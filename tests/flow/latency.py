@@ -79,7 +79,9 @@ def quantiles(name: str, seen: dict[str, float], written: dict[str, float]) -> d
 
 
 @contextlib.contextmanager
-def worker(at: Services, lines: Sequence[bytes], encoder: str) -> Iterator[tuple[Deployment, Subscriber, object, float]]:
+def worker(
+    at: Services, lines: Sequence[bytes], encoder: str
+) -> Iterator[tuple[Deployment, Subscriber, object, float]]:
     """A warm one, with its rate over posts that wait (the second half of `lines`)."""
     deployment = Deployment(at, encoder=encoder, keep_ids=True)
     deployment.write(lines, 100)
@@ -94,7 +96,9 @@ def worker(at: Services, lines: Sequence[bytes], encoder: str) -> Iterator[tuple
             subscriber.stop()
 
 
-def scenario(at: Services, lines: Sequence[bytes], words: Sequence[str] = (), profile: object = None) -> dict[str, float]:
+def scenario(
+    at: Services, lines: Sequence[bytes], words: Sequence[str] = (), profile: object = None
+) -> dict[str, float]:
     """For the static preset and, in a tenth as many posts, the reader. words: one of the two."""
     found: dict[str, float] = {}
     for encoder, share_of in (("flood", 1), ("reader", 10)):
