@@ -17,7 +17,7 @@ from streams.config import Settings
 from streams.ingest.lines import open_lines, read_frames
 from streams.outputs.span import seconds
 from streams.pipeline import stages
-from streams.pipeline.frames import decode_frame
+from streams.pipeline.frames import decode_frames
 from streams.pipeline.memory import MemoryFolder
 from streams.releases.serving import restate
 
@@ -31,10 +31,10 @@ def posts_of(settings: Settings, where: str, ready: Ready) -> Iterator[EmbeddedF
         return
     for value in read_values(settings, "posts.matched", seconds(where)):
         with suppress(Rejected):  # somebody else wrote to our topic
-            frame = decode_frame(value, MatchedFrame)
-            if frame.posts:
-                own = frame.encoder_version == ready.encoder.version
-                yield frame if own else restate(frame, ready.encoder)
+            for frame in decode_frames(value, MatchedFrame):
+                if frame.posts:
+                    own = frame.encoder_version == ready.encoder.version
+                    yield frame if own else restate(frame, ready.encoder)
 
 
 def _of_file(settings: Settings, path: Path, ready: Ready) -> Iterator[EmbeddedFrame]:

@@ -31,7 +31,7 @@ from streams.commands.versions import VERSION, chosen
 from streams.config import Settings
 from streams.outputs.printable import printable
 from streams.outputs.span import Span
-from streams.pipeline.frames import decode_frame, unpack_vectors
+from streams.pipeline.frames import decode_frames, unpack_vectors
 from streams.releases.versions import make_ready
 from streams.view.connect import connect, reaching_redis
 from streams.view.live import LiveView
@@ -170,7 +170,7 @@ def _trace(settings: Settings, post_id: str, last_s: float) -> Trace:
 def _frames(settings: Settings, topic: str, last_s: float, kind: type[F]) -> Iterator[F]:
     for value in read_values(settings, topic, last_s):
         with contextlib.suppress(Rejected):  # somebody else wrote to our topic
-            yield decode_frame(value, kind)
+            yield from decode_frames(value, kind)
 
 
 def _refused(settings: Settings, pseudonyms: Pseudonyms, post_id: str) -> str:

@@ -149,7 +149,9 @@ class Worker(Section):
     metrics_token_file: Annotated[
         Path | None, Field(description="file holding the token that /metrics asks for, 16 characters or more")
     ] = None
-    frames_in_flight: Annotated[int, Field(ge=1, description="frames taken at a time by one agent")] = 8
+    frames_in_flight: Annotated[
+        int, Field(ge=1, description="records taken at a time by one agent; of large ones fewer (256 kB)")
+    ] = 200
     frame_posts: Annotated[int, Field(ge=1, description="posts in one inner frame at the most")] = 200
     frame_bytes: Annotated[
         int, Field(ge=200_000, le=900_000, description="bytes in one inner frame at the most; longer ones are split")

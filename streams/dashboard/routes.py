@@ -47,7 +47,7 @@ from streams.dashboard.drafts import Draft, Drafts
 from streams.dashboard.feed import Feed
 from streams.dashboard.headers import GUESS_S, log_in, log_out, person_of
 from streams.dashboard.lessons import Lessons, Said, TakenBack
-from streams.dashboard.page_model import AlertPage, Category, Filter, fitting, kinds_beside
+from streams.dashboard.page_model import AlertPage, Category, Filter, fitting
 from streams.dashboard.stats import PageData, State, encode
 from streams.outputs.printable import printable, web_link
 from streams.search.client import Hit, HitPage

@@ -1,8 +1,12 @@
-"""Frames on the wire: msgpack in, msgpack out, one float16 block of vectors, split before they grow too large."""
+"""Frames on the wire: msgpack in, msgpack out, one float16 block of vectors, split before they grow too large.
+
+A record holds one frame, or an array of frames that follow on one another: what a record costs by itself (120 µs in
+Faust, four times over) small frames share.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,13 +16,26 @@ from models.cutting import count_items, cut
 from models.errors import Rejected, VersionMismatch
 from models.records import EmbeddedFrame, Frame, MatchedFrame
 
-__all__ = ["decode_frame", "encode_frame", "pack_vectors", "split_frame", "unpack_vectors"]
+__all__ = [
+    "decode_frame",
+    "decode_frames",
+    "encode_frame",
+    "join_frames",
+    "pack_vectors",
+    "split_frame",
+    "unpack_vectors",
+]
 
 F = TypeVar("F", Frame, EmbeddedFrame, MatchedFrame)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoders: dict[type, msgspec.msgpack.Decoder[Any]] = {
     kind: msgspec.msgpack.Decoder(kind) for kind in (Frame, EmbeddedFrame, MatchedFrame)
+}
+
+_joined: dict[type, msgspec.msgpack.Decoder[Any]] = {
+    kind: msgspec.msgpack.Decoder(kind | list[kind])  # type: ignore[valid-type]
+    for kind in (Frame, EmbeddedFrame, MatchedFrame)
 }
 
 
@@ -34,6 +51,22 @@ def decode_frame(value: bytes, kind: type[F]) -> F:
     except msgspec.MsgspecError as error:
         raise Rejected("bad_frame", f"not a {kind.__name__}: {error}") from error
     return found
+
+
+def join_frames(frames: Sequence[bytes]) -> bytes:
+    """One record's value of several, at most 65,535, that each hold one frame. One frame stays as it is."""
+    n = len(frames)
+    head = b"" if n == 1 else bytes([0x90 | n]) if n < 16 else b"\xdc" + n.to_bytes(2)  # msgpack's array of n
+    return head + b"".join(frames)
+
+
+def decode_frames(value: bytes, kind: type[F]) -> list[F]:
+    """The frames of a record, in order. Raises Rejected as `decode_frame` does: for all of them."""
+    try:
+        found = _joined[kind].decode(value)
+    except msgspec.MsgspecError as error:
+        raise Rejected("bad_frame", f"not a {kind.__name__}: {error}") from error
+    return found if isinstance(found, list) else [found]
 
 
 def pack_vectors(vectors: np.ndarray) -> bytes:

@@ -11,7 +11,7 @@ from streams.broker.reading import open_topic, seek_to
 from streams.config import Settings
 from streams.ingest.lines import open_lines, read_frames
 from streams.pipeline import stages
-from streams.pipeline.frames import decode_frame
+from streams.pipeline.frames import decode_frames
 from streams.pipeline.memory import MemoryFolder
 from streams.releases.diff import at_the_end
 
@@ -41,7 +41,7 @@ def posts_of_stream(settings: Settings, since_at: float) -> list[Post]:
                     if written_at < since_at:  # brokers find a batch, not a record
                         continue
                     try:
-                        found.append((written_at, decode_frame(record.value or b"", Frame)))
+                        found += [(written_at, f) for f in decode_frames(record.value or b"", Frame)]
                     except Rejected:  # the workers refuse and count it; nothing to compare here
                         continue
     return at_the_end([frame for _, frame in sorted(found, key=lambda f: (f[0], f[1].origin))])

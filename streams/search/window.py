@@ -37,7 +37,7 @@ from streams.broker.connect import client_options
 from streams.broker.reading import kafka_ms
 from streams.broker.topics import partitions_of
 from streams.config import Settings
-from streams.pipeline.frames import decode_frame, pack_vectors, unpack_vectors
+from streams.pipeline.frames import decode_frames, pack_vectors, unpack_vectors
 from streams.releases.serving import restate
 from streams.search.rehearsal import Rehearsal, rehearse
 
@@ -122,23 +122,31 @@ class Window:
             if self._closed:
                 return
             try:
-                frame = decode_frame(value or b"", EmbeddedFrame)
-                if frame.posts and frame.encoder_version != self.encoder.version:
-                    with self._encoding:
-                        frame = restate(frame, self.encoder)
-                    self.restated += len(frame.posts)
-                vectors = unpack_vectors(frame)
+                frames = decode_frames(value or b"", EmbeddedFrame)
             except Rejected:
                 self._skip("bad_frame")
                 continue
-            except CrisisError:
-                self._skip("bad_vectors")
-                continue
-            if frame.posts:
-                self.index.add(frame.posts, vectors)
-                self.newest = max(self.newest, *(min(p.created_at, p.seen_at) for p in frame.posts))
-            if frame.deletions:
-                self.index.hide(d.id for d in frame.deletions)
+            for frame in frames:
+                self._add(frame)
+
+    def _add(self, frame: EmbeddedFrame) -> None:
+        try:
+            if frame.posts and frame.encoder_version != self.encoder.version:
+                with self._encoding:
+                    frame = restate(frame, self.encoder)
+                self.restated += len(frame.posts)
+            vectors = unpack_vectors(frame)
+        except Rejected:
+            self._skip("bad_frame")
+            return
+        except CrisisError:
+            self._skip("bad_vectors")
+            return
+        if frame.posts:
+            self.index.add(frame.posts, vectors)
+            self.newest = max(self.newest, *(min(p.created_at, p.seen_at) for p in frame.posts))
+        if frame.deletions:
+            self.index.hide(d.id for d in frame.deletions)
 
     def _skip(self, why: str) -> None:
         self.skipped[why] = self.skipped.get(why, 0) + 1

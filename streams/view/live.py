@@ -63,10 +63,18 @@ class LiveView:
 
     async def count(self, stage: str, origin: Origin, counts: Counts) -> bool:
         """Add to counters, once per (stage, origin). False if this origin was counted before."""
-        flat = [x for name, fields in counts.items() for field, n in fields.items() if n for x in (name, field, n)]
-        at = f"{origin.offset:020}.{origin.item:010}"  # of one length, so that text has the order of numbers
-        lane = f"{origin.partition}.{origin.turn}" if origin.turn else origin.partition
-        return bool(await self._count(args=[self.prefix, f"{stage}:{lane}", at, *flat]))
+        (new,) = await self.count_all(stage, [(origin, counts)])
+        return new
+
+    async def count_all(self, stage: str, counted: Sequence[tuple[Origin, Counts]]) -> list[bool]:
+        """The same for several origins in order, in one round trip."""
+        flat: list[str | int] = []
+        for origin, counts in counted:
+            told = [x for name, fields in counts.items() for field, n in fields.items() if n for x in (name, field, n)]
+            at = f"{origin.offset:020}.{origin.item:010}"  # of one length, so that text has the order of numbers
+            lane = f"{origin.partition}.{origin.turn}" if origin.turn else origin.partition
+            flat += [f"{stage}:{lane}", at, len(told) // 3, *told]
+        return [bool(new) for new in await self._count(args=[self.prefix, *flat])] if flat else []
 
     async def counts(self, name: str = "counts") -> dict[str, int]:
         """A hash of counters, by name."""

@@ -92,9 +92,6 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
         broker_commit_interval=0.5,
         stream_buffer_maxsize=256,  # records are frames: keep few in memory
         stream_wait_empty=False,  # frames under way are read again: every effect can be repeated
-        producer_acks=-1,
-        producer_compression_type="lz4",
-        producer_max_request_size=1_000_000,
         consumer_max_fetch_size=4_194_304,
         consumer_auto_offset_reset="earliest",
         web_enabled=False,  # streams/worker/health.py serves /metrics, /healthz and /readyz
@@ -106,7 +103,7 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
     heart = Heart()
     told = settings.worker
     serve_health(told.web_host, told.web_port, heart, told.metrics_token_file)
-    waiting = Waiting(app.runtime, Outbox(app, settings)) if "embed" in handlers else None
+    waiting = Waiting(app.runtime, Outbox(app.runtime.sender, settings)) if "embed" in handlers else None
     if "cluster" in handlers:
         _keep_clusters(app, settings, handlers["cluster"])
     _hold_nothing_against_moved_records(app, settings, agents)

@@ -27,12 +27,12 @@ from streams.worker.normalise import Normalise
 from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
 from streams.worker.stage import Handler
+from streams.worker.taking import take
 from streams.worker.watchdog import STALLED
 
 log = logging.getLogger(__name__)
 
 HANDLERS = {"normalise": Normalise, "embed": Embed, "match": Match, "cluster": Cluster}
-WITHIN_S = 0.02  # how long a batch may wait for more frames: the price in latency per stage
 
 
 def add_agents(app: faust.App, runtime: Runtime, names: Sequence[str]) -> dict[str, Handler]:
@@ -42,7 +42,7 @@ def add_agents(app: faust.App, runtime: Runtime, names: Sequence[str]) -> dict[s
         topic = app.topic(
             runtime.settings.topics.name(INPUTS[name]), key_type=bytes, value_type=bytes, value_serializer="raw"
         )
-        outbox = Outbox(app, runtime.settings)
+        outbox = Outbox(runtime.sender, runtime.settings)
         handler = attached[name] = HANDLERS[name](runtime, outbox)
         app.agent(topic, name=name, concurrency=1)(_loop(name, runtime, handler))
     return attached
@@ -51,7 +51,7 @@ def add_agents(app: faust.App, runtime: Runtime, names: Sequence[str]) -> dict[s
 def _loop(name: str, runtime: Runtime, handler: Handler) -> Callable:
     async def agent(stream: faust.Stream) -> None:
         gaps = Gaps()
-        async for events in stream.noack_take(runtime.settings.worker.frames_in_flight, within=WITHIN_S):
+        async for events in take(stream, runtime.settings.worker.frames_in_flight):
             for event in events:
                 await _check_gap(gaps, runtime.settings, event)
             partitions = {(event.message.topic, event.message.partition) for event in events}

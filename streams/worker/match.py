@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
+from msgspec import Struct
 
+from models.bars import Bars
 from models.encoders.ready import Ready
 from models.moments import epoch_s
 from models.records import Alert, EmbeddedFrame, Frame, MatchedFrame, account_of
@@ -28,28 +30,26 @@ class Match(Handler):
     async def __call__(self, events: Events) -> Events:
         frames = await self._decode(events, EmbeddedFrame)
         serving = self.runtime.serving
-        given: list[Alert] = []
-        matched: list[tuple[MatchedFrame, list[Frame]]] = []
-        for frame in frames:
-            ready, frame = await self._begun_by(serving, frame)
-            put_by = stages.by_turn(frame)
-            frame = await self.runtime.compute("match", stages.match, frame, ready.matcher, self.runtime.bars)
-            given += await self._alerts(frame, ready, given)
-            await self.outbox.send_frame(frame)
-            for left in put_by:
-                await self.outbox.send_frame(left)
-            matched.append((frame, put_by))
+        begun = [await self._begun_by(serving, frame) for frame in frames]
+        matched = await self.runtime.compute("match", match_all, begun, self.runtime.bars)
+        known = WithBatch(self.view, [])
+        await known.gone({alert.post.id for one in matched for alert in one.alerts})  # of all in one round trip
+        for one in matched:
+            known.given += await stages.settle_alerts(one.frame, one.alerts, known)
+            for frame in (one.frame, *one.put_by):
+                await self.outbox.send_frame(frame)
+        given = known.given
         await self.outbox.send_alerts(given)
         await self.outbox.delivered()
         metrics.show_bars(self.runtime.bars.now)
         await self.view.put_alerts(given)
         if (vault := self.runtime.vault) is not None:
             await vault.prolong([alert.post.id for alert in given if alert.status == "active"])
-        for frame, put_by in matched:
-            await self._count(frame, put_by)
-            await self.runtime.trial.matched(serving, frame)
+        await self._count(matched)
+        for one in matched:
+            await self.runtime.trial.matched(serving, one.frame)
         await self._observe(given)
-        await self.runtime.forget_labels({d.id for frame, _ in matched for d in frame.deletions})
+        await self.runtime.forget_labels({d.id for one in matched for d in one.frame.deletions})
         return events
 
     async def _begun_by(self, serving: Serving, frame: EmbeddedFrame) -> tuple[Ready, EmbeddedFrame]:
@@ -65,36 +65,18 @@ class Match(Handler):
         self.runtime.takeover.used(ready)
         return ready, frame
 
-    async def _alerts(self, frame: MatchedFrame, ready: Ready, given: list[Alert]) -> list[Alert]:
-        alerts = stages.alerts(frame, ready)
-        return await stages.settle_alerts(frame, alerts, WithBatch(self.view, given))
-
-    async def _count(self, frame: MatchedFrame, put_by: list[Frame]) -> None:
-        outcome = stages.tally(frame)
-        waiting = [post for left in put_by for post in left.posts]
-        by_query = Counter(f"{m.query_id}:{m.level}" for m in frame.matches)
-        by_id = {p.id: p.lang for p in frame.posts}
-        langs = Counter(by_id[m.post_id] for m in frame.matches)
-        new = await self.view.count(
-            "match",
-            frame.origin,
-            {
-                "counts": outcome | {"put_by": len(waiting)},
-                "queries": by_query,
-                "matched-langs": langs,
-                "put-by-langs": Counter(post.lang for post in waiting),
-                "put-by-sources": Counter(post.source for post in waiting),
-            },
-        )
+    async def _count(self, matched: list[Matched]) -> None:
+        new = await self.view.count_all("match", [(one.frame.origin, counts_of(one)) for one in matched])
+        waiting = [p for one, first in zip(matched, new, strict=True) if first for f in one.put_by for p in f.posts]
         languages = self.runtime.takeover.languages if waiting else set()
-        for post in waiting if new else ():
+        for post in waiting:
             lang = post.lang if post.lang in languages else "other"
             source = post.source if post.source in PLATFORMS else "other"
             metrics.put_by.labels(post.put_by.reason if post.put_by else "order", lang, source).inc()
-        for name, n in outcome.items():
+        for name, n in sum((Counter(stages.tally(one.frame)) for one in matched), Counter()).items():
             metrics.posts.labels("match", name).inc(n)
-        for found in frame.matches:
-            metrics.query_matches.labels(found.query_id).inc()
+        for query_id, n in Counter(m.query_id for one in matched for m in one.frame.matches).items():
+            metrics.query_matches.labels(query_id).inc(n)
 
     async def _observe(self, given: list[Alert]) -> None:
         now = time.time()
@@ -105,17 +87,59 @@ class Match(Handler):
         await self.view.add_latencies([1000 * waited for waited in waited_s])
 
 
+class Matched(Struct, frozen=True):
+    """A frame that was matched, what of it was put by, and the alerts of its matches."""
+
+    frame: MatchedFrame
+    put_by: list[Frame]
+    alerts: list[Alert]
+
+
+def match_all(begun: Sequence[tuple[Ready, EmbeddedFrame]], bars: Bars) -> list[Matched]:
+    """Match frames in order. Blocking."""
+    made = []
+    for ready, embedded in begun:
+        frame = stages.match(embedded, ready.matcher, bars)
+        made.append(Matched(frame, stages.by_turn(embedded), stages.alerts(frame, ready)))
+    return made
+
+
+def counts_of(one: Matched) -> dict[str, dict[str, int]]:
+    """Counters of the live view."""
+    frame, waiting = one.frame, [post for left in one.put_by for post in left.posts]
+    by_id = {p.id: p.lang for p in frame.posts}
+    return {
+        "counts": stages.tally(frame) | {"put_by": len(waiting)},
+        "queries": Counter(f"{m.query_id}:{m.level}" for m in frame.matches),
+        "matched-langs": Counter(by_id[m.post_id] for m in frame.matches),
+        "put-by-langs": Counter(post.lang for post in waiting),
+        "put-by-sources": Counter(post.source for post in waiting),
+    }
+
+
 class WithBatch:
-    """What the live view knows, and the alerts of this batch that it is not told before they are published."""
+    """What the live view knows, each post asked for once, and the alerts of this batch that it is not told before
+    they are published."""
 
     def __init__(self, view: LiveView, given: list[Alert]) -> None:
-        self._given = {a.alert_id: a for a in given}
-        self.mark_gone, self.gone, self.put_alerts = view.mark_gone, view.gone, view.put_alerts
-        self._alerts_of = view.alerts_of
+        self._view, self.given = view, given
+        self._asked: set[str] = set()
+        self._gone: set[str] = set()
+        self.put_alerts = view.put_alerts
+
+    async def mark_gone(self, post_ids: Sequence[str]) -> None:
+        await self._view.mark_gone(post_ids)
+        self._gone |= set(post_ids)
+
+    async def gone(self, post_ids: Iterable[str]) -> set[str]:
+        ids = set(post_ids)
+        if new := ids - self._asked:
+            self._asked |= new
+            self._gone |= await self._view.gone(new)
+        return {p for p in ids if p in self._gone or account_of(p) in self._gone}
 
     async def alerts_of(self, post_ids: Iterable[str]) -> list[Alert]:
         ids = set(post_ids)
-        known = {a.alert_id: a for a in await self._alerts_of(ids)}
-        return list(
-            (known | {k: a for k, a in self._given.items() if ids & {a.post.id, account_of(a.post.id)}}).values()
-        )
+        known = {a.alert_id: a for a in await self._view.alerts_of(ids)}
+        given = {a.alert_id: a for a in self.given if ids & {a.post.id, account_of(a.post.id)}}
+        return list((known | given).values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 
 from models.records import Frame
 from streams import metrics
@@ -17,56 +18,64 @@ class Normalise(Handler):
     name = "normalise"
 
     async def __call__(self, events: Events) -> Events:
+        pseudonyms = self.runtime.pseudonyms
+        raw = [(event.value or b"", origin_of(event), event.message.timestamp) for event in events]
+        parsed = await self.runtime.compute("encode", lambda: [stages.parse(*one, pseudonyms) for one in raw])
+        await self._keep_links(parsed)
+        claims = [claim for one in parsed for claim in one.claims]
+        verdicts = iter(await self.runtime.folder.claim(claims))
         counted = []
-        for event in events:
-            origin, seen_at = origin_of(event), event.message.timestamp
-            parsed = await self.runtime.compute(
-                "encode", stages.parse, event.value or b"", origin, seen_at, self.runtime.pseudonyms
-            )
-            await self._keep_links(parsed)
-            verdicts = await self.runtime.folder.claim(parsed.claims)
-            frame = stages.fold(parsed, verdicts)
-            worker = self.runtime.settings.worker
-            vector_bytes = 2 * self.runtime.serving.dim
+        for one in parsed:
+            mine = list(islice(verdicts, len(one.claims)))
+            counted.append((one, stages.fold(one, mine), sum(len(verdict.raised) for verdict in mine)))
+        worker, vector_bytes = self.runtime.settings.worker, 2 * self.runtime.serving.dim
+        for one, frame, _ in counted:
             for piece in split_frame(frame, worker.frame_bytes, worker.frame_posts, vector_bytes):
                 await self.outbox.send_frame(piece)
-            await self.outbox.send_rejects(stages.sum_up(parsed.rejects))
-            counted.append((parsed, frame, sum(len(verdict.raised) for verdict in verdicts)))
+            await self.outbox.send_rejects(stages.sum_up(one.rejects))
         await self.outbox.delivered()
-        for parsed, frame, raised in counted:
-            await self._count(parsed, frame, raised)
+        await self._count(counted)
         return events
 
-    async def _keep_links(self, parsed: stages.Parsed) -> None:
+    async def _keep_links(self, parsed: list[stages.Parsed]) -> None:
         """Before the posts go on: an alert can be opened from its first moment."""
         if (vault := self.runtime.vault) is not None:
-            await vault.keep(parsed.links)
-            await vault.drop([deletion.id for deletion in parsed.deletions])
+            for one in parsed:
+                await vault.keep(one.links)
+                await vault.drop([deletion.id for deletion in one.deletions])
 
-    async def _count(self, parsed: stages.Parsed, frame: Frame, raised: int) -> None:
-        counts = {
-            "read": parsed.read,
-            "accepted": len(frame.posts),
-            "folded": len(frame.repeats),
-            "deleted": len(frame.deletions),
-            "rejected": len(parsed.rejects),
-            "edited": sum(p.kind == "update" for p in frame.posts),
-        }
-        reasons = Counter(r.reason for r in parsed.rejects)
-        new = await self.view.count(
-            "normalise",
-            parsed.origin,
-            {
-                # What was folded once and is a post now has one outcome all the same.
-                "counts": counts | {"folded": counts["folded"] - raised},
-                "reasons": reasons,
-                "langs": Counter(p.lang for p in frame.posts),
-                "sources": Counter(p.source for p in frame.posts),
-            },
-        )
-        if new:
-            await self.view.repeat(frame.repeats)
-        for outcome in ("accepted", "folded", "deleted", "rejected"):
-            metrics.posts.labels("normalise", outcome).inc(counts[outcome])
-        for reason, n in reasons.items():
-            metrics.rejects.labels(reason).inc(n)
+    async def _count(self, made: list[tuple[stages.Parsed, Frame, int]]) -> None:
+        told = [(parsed.origin, counts_of(parsed, frame, raised)) for parsed, frame, raised in made]
+        new = await self.view.count_all("normalise", told)
+        if repeats := [r for (_, frame, _), first in zip(made, new, strict=True) if first for r in frame.repeats]:
+            await self.view.repeat(repeats)
+        for parsed, frame, _ in made:
+            counts = {
+                "accepted": len(frame.posts),
+                "folded": len(frame.repeats),
+                "deleted": len(frame.deletions),
+                "rejected": len(parsed.rejects),
+            }
+            for outcome, n in counts.items():
+                if n:
+                    metrics.posts.labels("normalise", outcome).inc(n)
+            for reject in parsed.rejects:
+                metrics.rejects.labels(reject.reason).inc()
+
+
+def counts_of(parsed: stages.Parsed, frame: Frame, raised: int) -> dict[str, dict[str, int]]:
+    """Counters of the live view. raised: what was folded once and is a post now has one outcome all the same."""
+    counts = {
+        "read": parsed.read,
+        "accepted": len(frame.posts),
+        "folded": len(frame.repeats) - raised,
+        "deleted": len(frame.deletions),
+        "rejected": len(parsed.rejects),
+        "edited": sum(p.kind == "update" for p in frame.posts),
+    }
+    return {
+        "counts": counts,
+        "reasons": Counter(r.reason for r in parsed.rejects),
+        "langs": Counter(p.lang for p in frame.posts),
+        "sources": Counter(p.source for p in frame.posts),
+    }

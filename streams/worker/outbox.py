@@ -1,35 +1,36 @@
-"""Sending from an agent: collect the delivery futures, wait for all of them before the input may be committed."""
+"""Sending from an agent: collect what it makes of a batch, and send all of it before the input may be committed."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-import faust
 import msgspec
 
 from models.records import Alert, ClusterEvent, EmbeddedFrame, Frame, MatchedFrame, Reject
 from streams import metrics
 from streams.broker.topics import TURNS
 from streams.config import Settings
-from streams.pipeline.frames import encode_frame, split_frame
+from streams.pipeline.frames import encode_frame, join_frames, split_frame
+from streams.worker.sending import Record, Sender
 
 _json = msgspec.json.Encoder().encode
 
-WRITTEN = ("posts.clean", "posts.waiting", "posts.embedded", "posts.matched", "posts.rejected", "alerts", "clusters")
+HEAD_BYTES = 3  # at most, of a record that holds several frames
 TYPE_PREFIX = "org.crisis-streams"
 
 
-def cloud_event(kind: str, record_id: str, time: str) -> dict[str, bytes]:
+def cloud_event(kind: str, record_id: str, time: str) -> list[tuple[str, bytes]]:
     """CloudEvents 1.0 attributes in Kafka's binary mode: record headers with the ce_ prefix."""
-    return {
-        "ce_specversion": b"1.0",
-        "ce_type": f"{TYPE_PREFIX}.{kind}".encode(),
-        "ce_source": b"/crisis-streams",
-        "ce_id": record_id.encode(),
-        "ce_time": time.encode(),
-        "content-type": b"application/json",
-    }
+    return [
+        ("ce_specversion", b"1.0"),
+        ("ce_type", f"{TYPE_PREFIX}.{kind}".encode()),
+        ("ce_source", b"/crisis-streams"),
+        ("ce_id", record_id.encode()),
+        ("ce_time", time.encode()),
+        ("content-type", b"application/json"),
+    ]
 
 
 def _matches(frame: Frame) -> int:
@@ -39,24 +40,15 @@ def _matches(frame: Frame) -> int:
 class Outbox:
     """The topics agents write to. Use `send_*` as you go, then `await delivered()`, then acknowledge the input."""
 
-    def __init__(self, app: faust.App, settings: Settings) -> None:
-        self._topics = {
-            name: app.topic(
-                settings.topics.name(name),
-                key_type=bytes,
-                key_serializer="raw",
-                value_type=bytes,
-                value_serializer="raw",
-                internal=False,
-            )
-            for name in WRITTEN
-        }
+    def __init__(self, sender: Sender, settings: Settings) -> None:
+        self._sender, self._name = sender, settings.topics.name
         self._partitions = settings.topics.partitions
-        self._frame_bytes = settings.worker.frame_bytes
-        self._sent: list[asyncio.Future] = []
+        self._frame_bytes, self._frame_posts = settings.worker.frame_bytes, settings.worker.frame_posts
+        self._made: list[Record] = []
+        self._frames: dict[tuple[str, int], list[tuple[bytes, int]]] = defaultdict(list)  # → encoded, posts in it
 
-    async def _send(self, topic: str, value: bytes, **options: object) -> None:
-        self._sent.append(await self._topics[topic].send(value=value, **options))
+    def _send(self, topic: str, value: bytes, **options: Any) -> None:
+        self._made.append(Record(self._name(topic), value, **options))
 
     async def send_frame(self, frame: Frame) -> None:
         """To the topic of its kind, same partition as in posts.raw, so that order is kept from end to end.
@@ -72,33 +64,49 @@ class Outbox:
             topic, partition = "posts.matched", 0
         elif isinstance(frame, EmbeddedFrame):
             topic = "posts.embedded"
-        value = encode_frame(frame)
+        value, lane = encode_frame(frame), self._frames[topic, partition]
         if len(value) <= self._frame_bytes:
-            await self._send(topic, value, partition=partition)
+            lane.append((value, len(frame.posts)))
             return
         left_out = _matches(frame)
         for piece in split_frame(frame, self._frame_bytes):
-            await self._send(topic, encode_frame(piece), partition=partition)
+            lane.append((encode_frame(piece), len(piece.posts)))
             left_out -= _matches(piece)
         metrics.matches_left_out.inc(left_out)
 
     async def send_rejects(self, rejects: Iterable[Reject]) -> None:
         """To posts.rejected, one record each, the original bytes as base64."""
         for reject in rejects:
-            await self._send("posts.rejected", _json(reject), headers={"reason": reject.reason.encode()})
+            self._send("posts.rejected", _json(reject), headers=[("reason", reject.reason.encode())])
 
     async def send_alerts(self, alerts: Iterable[Alert]) -> None:
         """To alerts, keyed by alert id."""
         for alert in alerts:
             headers = cloud_event("alert", f"{alert.alert_id}.{alert.revision}", alert.seen_at)
-            await self._send("alerts", _json(alert), key=alert.alert_id.encode(), headers=headers)
+            self._send("alerts", _json(alert), key=alert.alert_id.encode(), headers=headers)
 
     async def send_cluster_events(self, events: Iterable[ClusterEvent]) -> None:
         """To clusters, keyed by cluster id."""
         for event in events:
-            await self._send("clusters", _json(event), key=event.cluster_id.encode())
+            self._send("clusters", _json(event), key=event.cluster_id.encode())
 
     async def delivered(self) -> None:
-        """Return when the broker has acknowledged everything sent so far; raises if it refused any."""
-        sent, self._sent = self._sent, []
-        await asyncio.gather(*sent)
+        """Send it all; return when the broker has acknowledged it. Raises if it refused any."""
+        made, self._made = self._made, []
+        frames, self._frames = self._frames, defaultdict(list)
+        for (topic, partition), lane in frames.items():
+            made += [Record(self._name(topic), value, partition=partition) for value in self._joined(lane)]
+        await self._sender.send(made)
+
+    def _joined(self, lane: Iterable[tuple[bytes, int]]) -> Iterator[bytes]:
+        """Record values: frames that follow on one another together, as many posts and bytes as one frame may have."""
+        together: list[bytes] = []
+        size, posts = HEAD_BYTES, 0
+        for value, n in lane:
+            if together and (size + len(value) > self._frame_bytes or posts + n > self._frame_posts):
+                yield join_frames(together)
+                together, size, posts = [], HEAD_BYTES, 0
+            together.append(value)
+            size, posts = size + len(value), posts + max(n, 1)
+        if together:
+            yield join_frames(together)

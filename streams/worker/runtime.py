@@ -35,6 +35,7 @@ from streams.view.pseudonyms import check_key, load_pseudonyms
 from streams.view.snapshots import Snapshots
 from streams.view.status import WorkerStatus
 from streams.view.vault import Vault
+from streams.worker.sending import Sender
 from streams.worker.skim import Pace, Skim
 from streams.worker.work import Work
 
@@ -50,6 +51,7 @@ class Runtime:
         self.redis = connect(settings.redis, patient=True)
         self.attempts = Attempts(self.redis, settings)
         self.work = Work()
+        self.sender = Sender(settings)
         self.view = LiveView(self.redis, settings)
         self.snapshots = Snapshots(self.redis, settings)
         self.folder = RedisFolder(self.redis, settings.key_prefix, settings.redis.fold_h * 3600)
@@ -81,6 +83,7 @@ class Runtime:
         metrics.labels.set(len(labels))
         release = await self._stack.enter_async_context(follow_release(self.settings, self.takeover.apply))
         await self.takeover.start(release, list(self.queries.values()), list(labels.values()))
+        await self.sender.start()
         await self.trial.start()
         metrics.ready.set(1)
 
@@ -92,6 +95,7 @@ class Runtime:
         await self.takeover.stop()
         for thread in self._threads.values():
             thread.shutdown(wait=False, cancel_futures=True)
+        await self.sender.stop()
         await self.redis.aclose()
         if self.vault is not None:
             await self.vault.aclose()

@@ -11,7 +11,7 @@ from models.moments import rfc3339
 from models.records import Frame, Origin, Reject
 from streams import metrics
 from streams.pipeline import stages
-from streams.pipeline.frames import decode_frame
+from streams.pipeline.frames import decode_frames
 from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
 
@@ -35,7 +35,7 @@ class Handler:
         frames = []
         for event in events:
             try:
-                frames.append(decode_frame(event.value or b"", kind))
+                frames += decode_frames(event.value or b"", kind)
             except Rejected as why:  # somebody else wrote to our inner topic
                 await self._refuse(origin_of(event), why.reason, str(why), event.value or b"", 0)
         return frames

@@ -16,13 +16,14 @@ from types import SimpleNamespace
 import msgspec
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import IllegalStateError, KafkaError
+from msgspec import Struct
 
 from models.errors import Rejected
 from models.records import Frame
 from streams import metrics
 from streams.broker.backoff import Good, keep_up
 from streams.broker.connect import client_options
-from streams.pipeline.frames import decode_frame, split_frame
+from streams.pipeline.frames import decode_frames, split_frame
 from streams.pipeline.triage import TURNS, Turns
 from streams.worker import careful
 from streams.worker.embed import Embed
@@ -58,9 +59,10 @@ class TakeUp(Embed):
         """Refuse a record that workers died on; all its posts count as refused."""
         await super().give_up(event, detail)
         with contextlib.suppress(Rejected):
-            frame = decode_frame(event.value, Frame)
-            counts = {"taken_up": len(frame.posts), "rejected": len(frame.posts) - 1}  # one is counted already
-            await self.view.count(self.name, frame.origin, {"counts": counts})
+            for n, frame in enumerate(decode_frames(event.value, Frame)):
+                refused = len(frame.posts) - (n == 0)  # one is counted already
+                counts = {"taken_up": len(frame.posts), "rejected": refused}
+                await self.view.count(self.name, frame.origin, {"counts": counts})
 
     async def _still_said(self, frame: Frame) -> Frame:
         """The frame without posts that were deleted or edited since."""
@@ -76,12 +78,12 @@ class Waiting:
 
     def __init__(self, runtime: Runtime, outbox: Outbox) -> None:
         self._runtime, self._handler, self._turns = runtime, TakeUp(runtime, outbox), Turns()
-        self._held: dict[TopicPartition, ConsumerRecord] = {}  # the first of each partition that is not done
+        self._held: dict[TopicPartition, _Held] = {}  # the first of each partition that is not done
 
     @property
     def since(self) -> float:
         """When the oldest post in hand was put by, epoch seconds; 0 where none waits."""
-        return min((at for record in self._held.values() if (at := _put_by_at(record))), default=0.0)
+        return min((held.put_by_at for held in self._held.values() if held.put_by_at), default=0.0)
 
     async def run(self) -> None:
         """Take up what waits; a broker that is away is tried again."""
@@ -117,13 +119,13 @@ class Waiting:
     async def _fetch(self, consumer: AIOKafkaConsumer) -> None:
         """Have the next record of each of our partitions in hand, as far as they have come."""
         ours = consumer.assignment()
-        self._held = {part: record for part, record in self._held.items() if part in ours}
+        self._held = {part: held for part, held in self._held.items() if part in ours}
         while free := sorted(ours - self._held.keys()):
             found = await consumer.getmany(*free, timeout_ms=0, max_records=1)
             if not found:
                 break
             for part, (record,) in found.items():
-                self._held[part] = record
+                self._held[part] = _Held(record, await asyncio.to_thread(_put_by_at, record.value or b""))
         else:
             await consumer.getmany(NOWHERE, timeout_ms=0)  # who asks for nothing for five minutes leaves the group
         metrics.waiting_seconds.set(max(0.0, time.time() - self.since) if self.since else 0.0)
@@ -132,8 +134,8 @@ class Waiting:
         partitions = self._runtime.settings.topics.partitions
         turns = {part: min(TURNS, 1 + part.partition // partitions) for part in self._held}
         turn = self._turns.next_of(turns.values())
-        part = min((p for p in self._held if turns[p] == turn), key=lambda p: (_put_by_at(self._held[p]), p.partition))
-        record = self._held.pop(part)
+        part = min((p for p in self._held if turns[p] == turn), key=lambda p: (self._held[p].put_by_at, p.partition))
+        record = self._held.pop(part).record
         with self._runtime.work.on(self._handler.name, ()):
             await careful.handle(self._handler, [SimpleNamespace(message=record, value=record.value)])
         with contextlib.suppress(IllegalStateError):  # the partition has moved: its new owner reads the record again
@@ -143,9 +145,15 @@ class Waiting:
                 log.warning("a record of %s may be read once more: %s", part, error)
 
 
-def _put_by_at(record: ConsumerRecord) -> float:
-    try:
-        frame = decode_frame(record.value or b"", Frame)
-    except Rejected:
-        return 0.0
-    return min((post.put_by.at for post in frame.posts if post.put_by), default=0.0)
+class _Held(Struct, frozen=True):
+    """A record in hand, and when the oldest post in it was put by (epoch seconds): read once, it is asked for often."""
+
+    record: ConsumerRecord
+    put_by_at: float
+
+
+def _put_by_at(value: bytes) -> float:
+    """0 where none says. Blocking."""
+    with contextlib.suppress(Rejected):
+        return min((p.put_by.at for frame in decode_frames(value, Frame) for p in frame.posts if p.put_by), default=0.0)
+    return 0.0

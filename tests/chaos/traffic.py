@@ -17,7 +17,7 @@ from models.errors import ServiceError
 from models.records import MatchedFrame, Post, Reject
 from streams.config import Settings
 from streams.ingest.writer import FrameWriter, open_writer
-from streams.pipeline.frames import decode_frame
+from streams.pipeline.frames import decode_frames
 
 TEXTS = (
     "we are trapped on the roof, the water is rising, house {n}",
@@ -166,6 +166,6 @@ class Witness:
             said = {k: alert[k] for k in ("status", "level", "query_id", "score")}
             self.told[alert["alert_id"], alert["revision"]].add(json.dumps(said, sort_keys=True))
         else:
-            frame = decode_frame(value, MatchedFrame)
-            for post_id in [p.id for p in frame.posts] + [r.id for r in frame.repeats]:
-                self.matched.setdefault(post_id, time.monotonic())
+            for frame in decode_frames(value, MatchedFrame):
+                for post_id in [p.id for p in frame.posts] + [r.id for r in frame.repeats]:
+                    self.matched.setdefault(post_id, time.monotonic())

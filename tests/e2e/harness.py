@@ -18,12 +18,13 @@ from typing import TypeVar
 import msgspec
 from kafka import KafkaConsumer, TopicPartition
 
-from models.records import Alert
+from models.records import Alert, EmbeddedFrame, Frame, MatchedFrame
 from streams.commands.topics import prepare
 from streams.config import Settings, load_settings
 from streams.embedded.children import Children
 from streams.ingest.lines import head_of, key_of
 from streams.ingest.writer import open_writer
+from streams.pipeline.frames import decode_frames
 from streams.pipeline.outcomes import OUTCOMES
 from streams.view.connect import connect
 from streams.view.live import LiveView
@@ -32,6 +33,7 @@ from streams.worker.watchdog import STALLED
 from tests.waiting import until
 
 T = TypeVar("T")
+F = TypeVar("F", Frame, EmbeddedFrame, MatchedFrame)
 
 DEMO = Path(__file__).parents[2] / "streams" / "data" / "demo.jsonl"
 
@@ -154,6 +156,10 @@ class Pipeline:
             return found
         finally:
             consumer.close()
+
+    def frames(self, topic: str, kind: type[F]) -> list[F]:
+        """Every frame of an inner topic, by partition and order."""
+        return [frame for record in self.read(topic) for frame in decode_frames(record.value, kind)]
 
     def alerts(self) -> list[dict]:
         """Every record of the alerts topic, decoded."""

@@ -13,7 +13,7 @@ from kafka import KafkaProducer
 from models.matching import READINGS
 from models.queries import load_queries
 from models.records import Frame, MatchedFrame
-from streams.pipeline.frames import decode_frame
+from streams.pipeline.frames import decode_frames
 from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.redis
@@ -23,7 +23,7 @@ def frames(live, topic, kind):
     """Every frame of a topic; none may be beyond what the settings allow."""
     records = live.read(topic)
     assert max(len(r.value) for r in records) <= live.settings.worker.frame_bytes
-    return [decode_frame(r.value, kind) for r in records]
+    return [frame for r in records for frame in decode_frames(r.value, kind)]
 
 
 async def test_posts_that_match_many_queries_are_read_once_each_and_clustered(start):

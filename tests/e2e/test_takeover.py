@@ -24,7 +24,6 @@ from models.records import EmbeddedFrame, MatchedFrame
 from streams.broker.queries import publish_queries
 from streams.ingest.lines import head_of, key_of
 from streams.ingest.writer import open_writer
-from streams.pipeline.frames import decode_frame
 from streams.releases.release import Release
 from streams.releases.topic import change_release, read_release
 from streams.releases.versions import load_version, make_ready
@@ -116,7 +115,7 @@ async def all_on(live: Pipeline, version: str, workers: int) -> None:
 
 
 def frames(live: Pipeline) -> list[MatchedFrame]:
-    return [decode_frame(r.value, MatchedFrame) for r in live.read("posts.matched")]
+    return live.frames("posts.matched", MatchedFrame)
 
 
 def check_every_post_once_and_every_frame_by_one_version(live: Pipeline, sent: int, counts: dict[str, int]) -> None:
@@ -242,7 +241,7 @@ async def test_workers_killed_in_the_middle_of_a_take_over_end_on_the_right_vers
         assert len({a.alert_id for a in shown}) == len(shown)
         check_every_alert_says_what_its_version_gives(live, versions.values())
         assert kept(before, await clusters(live)) >= 0.95
-        last = [decode_frame(r.value, EmbeddedFrame) for r in live.read("posts.embedded")][-1]
+        last = live.frames("posts.embedded", EmbeddedFrame)[-1]
         assert last.encoder_version == encoder_of(versions["v2"])
 
 
@@ -250,8 +249,8 @@ async def first_frame_of(live: Pipeline, version: str) -> None:
     """A frame was embedded by this version."""
 
     async def there_is() -> bool:
-        embedded = await asyncio.to_thread(live.read, "posts.embedded")
-        return any(decode_frame(r.value, EmbeddedFrame).encoder_version == encoder_of(version) for r in embedded)
+        embedded = await asyncio.to_thread(live.frames, "posts.embedded", EmbeddedFrame)
+        return any(frame.encoder_version == encoder_of(version) for frame in embedded)
 
     await live.become(there_is)
 

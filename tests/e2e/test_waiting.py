@@ -8,7 +8,6 @@ import pytest
 
 from models.records import EmbeddedFrame, Frame
 from streams.ingest.writer import WriterConfig, open_writer
-from streams.pipeline.frames import decode_frame
 from streams.pipeline.outcomes import put_by
 
 pytestmark = pytest.mark.redis
@@ -65,11 +64,11 @@ async def test_a_flood_is_skimmed_and_all_of_it_read_in_context_once_though_the_
         await live.until(lambda counts: counts.get("taken_up", 0) >= counts["put_by"])
 
         assert counts["read"] == sent == sum(counts.get(k, 0) for k in ("alert", "suggestion", "no_match"))
-        waited = [decode_frame(r.value, Frame) for r in await asyncio.to_thread(live.read, "posts.waiting")]
+        waited = await asyncio.to_thread(live.frames, "posts.waiting", Frame)
         marks = {post.id: post.put_by for frame in waited for post in frame.posts}
         assert marks and all(mark is not None for mark in marks.values())
         assert {frame.origin.turn for frame in waited} <= {1, 2, 3}
-        embedded = [decode_frame(r.value, EmbeddedFrame) for r in await asyncio.to_thread(live.read, "posts.embedded")]
+        embedded = await asyncio.to_thread(live.frames, "posts.embedded", EmbeddedFrame)
         read = {post.id: post for frame in embedded for post in frame.posts}
         assert read.keys() == {f"w-{n}" for n in range(sent)}
         at_once = {p.id for f in embedded for p in f.posts if p.put_by is None}

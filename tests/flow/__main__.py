@@ -18,14 +18,23 @@ import click
 from models.moments import rfc3339
 from streams.commands.bench import Run, commit_now, over_rounds, report
 from streams.commands.bench_scenarios import yardstick
-from tests.flow import e2e
+from tests.flow import e2e, latency
 from tests.flow.scene import posts, services
 
 LIBRARIES = ("faust-streaming", "aiokafka", "redis", "msgspec", "numpy", "confluent-kafka", "bytewax", "quixstreams")
-SCENARIOS = {"e2e.1": e2e.scenario}
-UNITS = {"wall": ("µs/post of the clock", 1.5)} | {
+SCENARIOS = {"e2e.1": e2e.scenario, "latency.1": latency.scenario}
+UNITS = {"wall": ("µs/post of the clock", 1.5), "sustained": ("µs/post of the clock", 1.5)} | {
     f"{name}_{peer}": ("ratio", 1.3) for name in ("to", "cpu_to") for peer in e2e.PEERS
 }
+
+
+def unit_of(part: str) -> tuple[str, float]:
+    """Unit and tolerance of a figure, by the last word of its name."""
+    if part in UNITS:
+        return UNITS[part]
+    if "_p" in part:
+        return "ms", 2.0
+    return ("cores", 2.0) if part.startswith("cores") else ("µs/post of CPU", 1.5)
 
 
 def _versions() -> dict[str, str]:
@@ -67,7 +76,7 @@ def main(
             found.setdefault("yardstick.work", []).append(yardstick(None)["work"])
             for figure, value in SCENARIOS[name](at, lines, part, profile).items():
                 found.setdefault(f"{name}.{figure}", []).append(value)
-    told = {name: UNITS.get(name.rsplit(".", 1)[1], ("µs/post of CPU", 1.5)) for name in found}
+    told = {name: unit_of(name.rsplit(".", 1)[1]) for name in found}
     told["yardstick.work"] = ("µs", 10.0)
     run = Run(
         command=" ".join(

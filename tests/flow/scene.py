@@ -210,7 +210,7 @@ def measured(
             lambda: through() >= posts or any(child.ended() for child in children),
             lambda: f"{through()} of {posts} through\n" + "\n".join(child.last_words(20) for child in children),
         )
-        assert through() >= posts, "\n".join(child.last_words(40) for child in children)
+        assert through() >= posts, "\n".join(child.last_words(200) for child in children)
         return mark()
 
     return until(warm), until(number)

@@ -11,7 +11,15 @@ from models.cutting import count_items, cut, end_of, still_due
 from models.errors import Rejected, VersionMismatch
 from models.records import Deletion, EmbeddedFrame, Frame, Geo, Match, MatchedFrame, Origin, Post, PutBy, Repeat
 from streams.pipeline import stages
-from streams.pipeline.frames import decode_frame, encode_frame, pack_vectors, split_frame, unpack_vectors
+from streams.pipeline.frames import (
+    decode_frame,
+    decode_frames,
+    encode_frame,
+    join_frames,
+    pack_vectors,
+    split_frame,
+    unpack_vectors,
+)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 times = st.floats(0, 4e9)
@@ -65,6 +73,18 @@ def matched_frames(draw):
 @given(frames)
 def test_decoding_gives_back_the_frame(frame):
     assert decode_frame(encode_frame(frame), Frame) == frame
+
+
+@given(st.sampled_from([1, 2, 15, 16, 300]))
+def test_frames_that_share_a_record_come_out_as_they_went_in(count):
+    several = [Frame(Origin(1, n), []) for n in range(count)]
+    assert decode_frames(join_frames([encode_frame(frame) for frame in several]), Frame) == several
+
+
+@given(frames)
+def test_a_frame_alone_in_its_record_is_written_and_read_as_before_records_held_several(frame):
+    assert join_frames([encode_frame(frame)]) == encode_frame(frame)
+    assert decode_frames(encode_frame(frame), Frame) == [frame]
 
 
 class _NewerFrame(Struct):

@@ -1,0 +1,82 @@
+"""What the agents of one worker write, in batches: a record alone in a request costs a hundred times as much.
+
+Faust's own producer takes records one by one, some 80 µs each before the request; a post that is told makes two or
+three. Here all that an agent made of a batch goes at once: one batch a partition, one request for all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.partitioner import DefaultPartitioner
+from msgspec import Struct
+
+from streams.broker.connect import client_options
+from streams.config import Settings
+
+__all__ = ["Record", "Sender"]
+
+BATCH_BYTES = 950_000  # brokers refuse batches of more than 1,048,588 bytes
+PATIENCE_S = 1_200.0  # a broker that is away is waited for: what was read is not acknowledged meanwhile
+
+_partition_of = DefaultPartitioner()
+
+
+class Record(Struct, frozen=True):
+    """One record to be. partition: None = by its key, as every client of Kafka does it."""
+
+    topic: str
+    value: bytes
+    key: bytes | None = None
+    partition: int | None = None
+    headers: list[tuple[str, bytes]] = []
+
+
+class Sender:
+    """`start`, `send`, `stop`; shared by the agents of a worker, used on its event loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._producer: AIOKafkaProducer | None = None
+
+    async def start(self) -> None:
+        """Connect. Raises aiokafka's error if no broker answers."""
+        self._producer = AIOKafkaProducer(
+            **client_options(self._settings.broker),
+            client_id="crisis-worker",
+            acks="all",
+            compression_type="lz4",
+            max_batch_size=BATCH_BYTES,
+            request_timeout_ms=int(PATIENCE_S * 1000),
+        )
+        await self._producer.start()
+
+    async def stop(self) -> None:
+        """Let what is under way arrive, and disconnect."""
+        if self._producer is not None:
+            await self._producer.stop()
+
+    async def send(self, records: Iterable[Record]) -> None:
+        """Return when the broker has acknowledged all, each partition's in order; raises if it refused any."""
+        lanes: dict[tuple[str, int], list[Record]] = defaultdict(list)
+        for record in records:
+            partition = record.partition
+            if partition is None:
+                known = sorted(await self._producer.partitions_for(record.topic))
+                partition = _partition_of(record.key, known, known)
+            lanes[record.topic, partition].append(record)
+        await asyncio.gather(*(self._fill(topic, partition, mine) for (topic, partition), mine in lanes.items()))
+
+    async def _fill(self, topic: str, partition: int, records: Sequence[Record]) -> None:
+        sent, batch = [], self._producer.create_batch()
+        for record in records:
+            told = {"timestamp": None, "key": record.key, "value": record.value, "headers": record.headers}
+            if batch.append(**told) is None:  # full
+                sent.append(await self._producer.send_batch(batch, topic, partition=partition))
+                batch = self._producer.create_batch()
+                batch.append(**told)
+        sent.append(await self._producer.send_batch(batch, topic, partition=partition))
+        await asyncio.gather(*sent)

@@ -1,0 +1,143 @@
+"""The scenario latency.1: post → alert at a subscriber, and → its cluster, at shares of what the worker sustains.
+
+A source writes posts one by one, each when it is due, with its usual linger; a subscriber reads the alerts. Then what
+a worker uses at 60 posts a second, and when nothing comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+import click
+import msgspec
+import numpy as np
+from kafka import KafkaConsumer, TopicPartition
+
+from streams.ingest.lines import head_of, key_of
+from streams.ingest.writer import open_writer
+from tests.flow.scene import Deployment, Services, cpu_s, measured
+from tests.waiting import wait_until
+
+SHARES = (10, 50, 80)  # per cent of the sustained rate
+RUN_S = 12.0
+QUIET_S = 8.0
+
+
+class Subscriber:
+    """When each post was first alerted, and when its alert first named a cluster: seconds of `time.monotonic`."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.alerted: dict[str, float] = {}
+        self.placed: dict[str, float] = {}
+        self._end = threading.Event()
+        topic = deployment.settings.topics.name("alerts")
+        self._consumer = KafkaConsumer(
+            bootstrap_servers=deployment.settings.broker.bootstrap, enable_auto_commit=False, fetch_max_wait_ms=20
+        )
+        self._consumer.assign([TopicPartition(topic, p) for p in self._consumer.partitions_for_topic(topic)])
+        self._consumer.seek_to_beginning()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while not self._end.is_set():
+            for records in self._consumer.poll(timeout_ms=50).values():
+                now = time.monotonic()
+                for record in records:
+                    alert = msgspec.json.decode(record.value)
+                    self.alerted.setdefault(alert["post"]["id"], now)
+                    if alert.get("cluster_id"):
+                        self.placed.setdefault(alert["post"]["id"], now)
+        self._consumer.close()
+
+    def stop(self) -> None:
+        self._end.set()
+        self._thread.join()
+
+
+def pour(deployment: Deployment, lines: Sequence[bytes], rate: float) -> dict[str, float]:
+    """Write posts, so many a second; returns when each was written."""
+    written: dict[str, float] = {}
+    began = time.monotonic()
+    with open_writer(deployment.settings) as writer:
+        for n, line in enumerate(lines):
+            if (early := began + n / rate - time.monotonic()) > 0:
+                time.sleep(early)
+            head = head_of(line)
+            written[msgspec.json.decode(line)["id"]] = time.monotonic()
+            writer.write(line, key=key_of(head))
+    return written
+
+
+def quantiles(name: str, seen: dict[str, float], written: dict[str, float]) -> dict[str, float]:
+    """p50, p95, p99 in ms of those that were seen."""
+    waited = [1e3 * (seen[i] - at) for i, at in written.items() if i in seen]
+    return {f"{name}_p{q}": float(np.quantile(waited, q / 100)) for q in (50, 95, 99)} if waited else {}
+
+
+@contextlib.contextmanager
+def worker(
+    at: Services, lines: Sequence[bytes], encoder: str
+) -> Iterator[tuple[Deployment, Subscriber, object, float]]:
+    """A warm one, with its rate over posts that wait (the second half of `lines`)."""
+    deployment = Deployment(at, encoder=encoder, keep_ids=True)
+    deployment.write(lines, 100)
+    began = time.monotonic()
+    with deployment.running("streams.cli", "worker") as child:
+        warm, done = measured(deployment, [child], deployment.through, len(lines) // 2, len(lines))
+        click.echo(f"  first half through {warm.at - began:.1f} s after the start", err=True)
+        subscriber = Subscriber(deployment)
+        try:
+            yield deployment, subscriber, child, (len(lines) - len(lines) // 2) / (done.at - warm.at)
+        finally:
+            subscriber.stop()
+
+
+def scenario(
+    at: Services, lines: Sequence[bytes], words: Sequence[str] = (), profile: object = None
+) -> dict[str, float]:
+    """For the static preset and, in a tenth as many posts, the reader. words: one of the two."""
+    found: dict[str, float] = {}
+    for encoder, share_of in (("flood", 1), ("reader", 10)):
+        if words and encoder not in words:
+            continue
+        some = lines[: len(lines) // 2 // share_of]
+        with worker(at, some, encoder) as (deployment, subscriber, child, rate):
+            found[f"{encoder}.sustained"] = 1e6 / rate
+            next_line = len(some)
+            for share in SHARES:
+                mine = _renamed(lines, next_line, int(rate * share / 100 * RUN_S))
+                next_line += len(mine)
+                before = deployment.through()
+                written = pour(deployment, mine, rate * share / 100)
+                wait_until(lambda: deployment.through() >= before + len(mine), deployment.counts)  # noqa: B023
+                time.sleep(3.0)  # for placements of the last ones
+                told = quantiles(f"at{share}_alert", subscriber.alerted, written)
+                told |= quantiles(f"at{share}_cluster", subscriber.placed, written)
+                click.echo(f"  {encoder} at {rate * share / 100:.0f} posts/s: " + _told(told), err=True)
+                found |= {f"{encoder}.{name}": value for name, value in told.items()}
+            for name, per_s in (("idle", 0.0), ("at_60", 60.0)):
+                used, began = cpu_s(child.pid), time.monotonic()
+                if per_s:
+                    pour(deployment, _renamed(lines, next_line, int(per_s * QUIET_S)), per_s)
+                else:
+                    time.sleep(QUIET_S)
+                found[f"{encoder}.cores_{name}"] = (cpu_s(child.pid) - used) / (time.monotonic() - began)
+                click.echo(f"  {encoder}, cores {name}: {found[f'{encoder}.cores_{name}']:.3f}", err=True)
+    return found
+
+
+def _renamed(lines: Sequence[bytes], first: int, number: int) -> list[bytes]:
+    """So many posts whose ids were not used: the lines from `first` on, and round again."""
+    made = []
+    for n in range(first, first + number):
+        post = msgspec.json.decode(lines[n % len(lines)])
+        made.append(msgspec.json.encode(post | {"id": f"{post['id']}x{n}", "text": f"{post['text']} {n}"}))
+    return made
+
+
+def _told(figures: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:.0f} ms" for name, value in figures.items())

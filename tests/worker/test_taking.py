@@ -1,0 +1,102 @@
+"""Taking from a stream: what came goes at once and in order, stale events to nobody, and a batch has a limit."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+from streams.worker import taking
+
+NOW, BEFORE = 7, 6  # generations of the consumer group
+
+
+class Stream:
+    """The parts of a Faust stream that `take` asks for."""
+
+    def __init__(self) -> None:
+        self.channel, self.enable_acks, self.should_stop, self.current_event = self, True, False, None
+        self.app = SimpleNamespace(consumer_generation_id=NOW)
+        self._processors = []
+
+    def add_processor(self, processor) -> None:
+        self._processors.append(processor)
+
+    def __aiter__(self) -> Stream:
+        return self
+
+    async def __anext__(self) -> None:
+        raise StopAsyncIteration
+
+    def _enable_passive(self, channel) -> None:
+        pass
+
+    async def wait_for_stopped(self, event: asyncio.Event) -> bool:
+        await event.wait()
+        return False
+
+    async def give(self, number: int, size: int = 1, generation: int = NOW) -> None:
+        self.current_event = SimpleNamespace(
+            value=b"x" * size, number=number, message=SimpleNamespace(generation_id=generation)
+        )
+        for processor in self._processors:
+            await processor(b"")
+
+
+async def started(stream: Stream, most: int):
+    """The batches, with the first asked for, and how to get the numbers of the next."""
+    batches = taking.take(stream, most)
+    asked = asyncio.ensure_future(anext(batches))
+    await asyncio.sleep(0)
+    return batches, asked
+
+
+def numbers(events) -> list[int]:
+    return [event.number for event in events]
+
+
+async def test_one_event_is_taken_alone_and_what_came_meanwhile_together():
+    stream = Stream()
+    batches, first = await started(stream, 10)
+    await stream.give(1)
+    assert numbers(await first) == [1]
+    for number in (2, 3, 4):
+        await stream.give(number)
+    assert numbers(await anext(batches)) == [2, 3, 4]
+    await batches.aclose()
+    assert stream.enable_acks and not stream._processors
+
+
+async def test_who_gives_waits_while_a_full_batch_is_not_taken():
+    stream = Stream()
+    batches, first = await started(stream, 2)
+    await stream.give(1)
+    assert numbers(await first) == [1]
+    await stream.give(2)
+    third = asyncio.ensure_future(stream.give(3))
+    await asyncio.sleep(0)
+    assert not third.done()
+    assert numbers(await anext(batches)) == [2, 3]
+    await third
+    await batches.aclose()
+
+
+async def test_a_batch_of_large_records_ends_early_and_the_rest_comes_next(monkeypatch):
+    monkeypatch.setattr(taking, "BATCH_BYTES", 10)
+    stream = Stream()
+    batches, first = await started(stream, 10)
+    await stream.give(1, size=11)
+    assert numbers(await first) == [1], "a record above the limit is taken alone"
+    for number in (2, 3, 4):
+        await stream.give(number, size=4)
+    assert numbers(await anext(batches)) == [2, 3]
+    assert numbers(await anext(batches)) == [4]
+    await batches.aclose()
+
+
+async def test_what_was_fetched_before_a_rebalance_is_left_to_its_owner():
+    stream = Stream()
+    batches, first = await started(stream, 10)
+    await stream.give(1, generation=BEFORE)
+    await stream.give(2)
+    assert numbers(await first) == [2]
+    await batches.aclose()
