@@ -67,8 +67,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     everyday: int = 130  # sentences of each language that are learnt as asking for nothing
     everyday_weight: float = 0.5  # of one of them
     none: float = 0.6  # share of the disaster messages that ask for nothing which are learnt as chatter or news
-    strength: float = 2.0  # inverse of the l2 penalty: on posts newer than the encoder 1, 2, 4, 8 gave a cross-entropy of
-    # 1.19, 1.11, 1.08, 1.09 (380 written) and 1.87, 1.86, 1.89, 1.97 (1,000 real)
+    # Inverse of the l2 penalty. On posts newer than the encoder 1, 2, 4, 8 gave a cross-entropy of 1.19, 1.11, 1.08 and
+    # 1.09 (380 written ones), 1.87, 1.86, 1.89 and 1.97 (1,000 real ones).
+    strength: float = 2.0
     iterations: int = 200
     seed: int = 1
 

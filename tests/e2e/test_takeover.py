@@ -234,6 +234,8 @@ async def test_workers_killed_in_the_middle_of_a_take_over_end_on_the_right_vers
             await live.until_more(60)
         counts = await live.until_through(load.sent)
         await live.until_placed()
+        lines = [line for record in live.read("posts.raw") for line in record.value.splitlines()]
+        assert len(lines) == load.sent, f"the load wrote {len(lines)} lines: nothing is said of the workers"
         assert counts["read"] == load.sent
         assert sum(counts.get(k, 0) for k in OUTCOMES) == load.sent
         assert len({p.id for f in frames(live) for p in f.posts}) == load.sent
