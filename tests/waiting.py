@@ -15,7 +15,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PATIENCE_S = 480.0
-LOOK_S = 0.02  # between two looks
+LOOK_S = 0.05  # between two looks: who waits takes no time from what is waited for
 
 
 def wait_until(condition: Callable[[], T], told: Callable[[], object] = lambda: "") -> T:
