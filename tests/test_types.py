@@ -1,4 +1,4 @@
-"""mypy, strict, over what pyproject.toml names. A test, so that it runs beside the others: it takes a minute."""
+"""mypy, strict, over what pyproject.toml names. A test, so that it runs beside the others: it takes a third of one."""
 
 import subprocess
 import sys

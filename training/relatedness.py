@@ -9,7 +9,6 @@ Mohammad 2017. The lexical-overlap baseline is `training.evaluate.relatedness.le
 
 from __future__ import annotations
 
-import argparse
 import csv
 import sys
 from collections.abc import Sequence
@@ -18,8 +17,9 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from models.errors import CrisisError
+from models.errors import ConfigError
 from training.data import DataError
+from training.jobs import read_config, run
 from training.metrics import spearman
 
 
@@ -99,24 +99,26 @@ def _part(judgements: Judgements, chosen: np.ndarray) -> Judgements:
     return Judgements(judgements.items, judgements.tuples[chosen], judgements.best[chosen], judgements.worst[chosen])
 
 
-def main(path: Path) -> None:
-    judgements = read_judgements(path)
+class Config(Struct, frozen=True):
+    """The judgements, and the halves they are parted into."""
+
+    judgements: str  # the TSV; scores go to stdout, the reliability to stderr
+    seed: int = 1  # of the halves
+
+
+def main(config: Config) -> None:
+    judgements = read_judgements(Path(config.judgements))
     for item, score in zip(judgements.items, to_unit(best_worst_scores(judgements)), strict=True):
         print(f"{item}\t{score:.4f}")
-    print(f"# split-half reliability {split_half_reliability(judgements, seed=1):.3f}", file=sys.stderr)
+    print(f"# split-half reliability {split_half_reliability(judgements, config.seed):.3f}", file=sys.stderr)
 
 
-def command(argv: Sequence[str] | None = None) -> None:
-    """Run from a command line: `--help`, and one sentence where something is wrong."""
-    parser = argparse.ArgumentParser(
-        "python -m training.relatedness", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("judgements", type=Path, help="the TSV; scores go to stdout, the reliability to stderr")
-    try:
-        main(parser.parse_args(argv).judgements)
-    except CrisisError as error:
-        sys.exit(f"error: {error}")
+def read_words(words: Sequence[str]) -> Config:
+    """`FILE key=value …` as a config. Raises ConfigError."""
+    if "=" in words[0] or words[0].startswith("-"):
+        raise ConfigError("name the judgements first: python -m training.relatedness FILE")
+    return read_config({words[0]: Config(words[0])}, words)
 
 
 if __name__ == "__main__":
-    command()
+    run(main, {"FILE": Config("FILE")}, read=read_words)

@@ -1,15 +1,28 @@
 """Write models/data/screen.onnx: a product of whole numbers for models/screen.py, which runs without package onnx.
 
-python -m training.screen_graph
+python -m training.screen_graph bundled
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec import Struct
+
+from training.jobs import run, write_atomically
+
 __all__ = ["PATH", "graph"]
 
 PATH = Path(__file__).parents[1] / "models" / "data" / "screen.onnx"
+
+
+class Config(Struct, frozen=True):
+    """Where it goes."""
+
+    out: str = str(PATH)
+
+
+PRESETS = {"bundled": Config()}
 
 
 def graph() -> bytes:
@@ -37,5 +50,9 @@ def graph() -> bytes:
     return content
 
 
+def main(config: Config) -> None:
+    write_atomically(Path(config.out), graph())
+
+
 if __name__ == "__main__":
-    PATH.write_bytes(graph())
+    run(main, PRESETS)

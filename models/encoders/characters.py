@@ -88,7 +88,7 @@ class CharacterEncoder(torch.nn.Module):
             max_position_embeddings=shape.max_words + 2,
             pad_token_id=0,
         )
-        self.body = BertModel(config, add_pooling_layer=False)  # type: ignore[no-untyped-call]
+        self.body = BertModel(config, add_pooling_layer=False)
         self.to_out = torch.nn.Linear(shape.hidden, shape.dim)
 
     def forward(self, texts: Sequence[list[list[int]]]) -> torch.Tensor:

@@ -163,6 +163,14 @@ class Worker(Section):
         ),
     ] = 1  # more spin while they wait: measured, see deploy/performance.md
     stall_s: Annotated[float, Field(gt=0, description="lag without progress for so long ends the process")] = 60.0
+    session_s: Annotated[
+        float,
+        Field(
+            gt=0,
+            description="silent for so long a worker counts as dead and others get its partitions; Kafka allows 6 and"
+            " more (group.min.session.timeout.ms)",
+        ),
+    ] = 10.0
     snapshot_s: Annotated[
         float, Field(gt=0, description="how often clusters are saved, 6 to 30 MB a time; at most half of stall_s")
     ] = 5.0

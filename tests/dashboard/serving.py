@@ -7,11 +7,13 @@ import contextlib
 import socket
 import threading
 import zlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
+import httpx
 import numpy as np
 import uvicorn
+from starlette.applications import Starlette
 
 from models.records import EmbeddedFrame, Origin, Post
 from streams.config import Settings, load_settings
@@ -79,6 +81,14 @@ class Served:
 def settings_for(redis_url: str, **dashboard: object) -> Settings:
     """Settings with that Redis and no broker anywhere near."""
     return load_settings(redis={"url": redis_url}, broker={"bootstrap": "127.0.0.1:1"}, dashboard=dashboard)
+
+
+@contextlib.asynccontextmanager
+async def visiting(app: Starlette, url: str = "http://127.0.0.1") -> AsyncIterator[httpx.AsyncClient]:
+    """A client of an application that runs: without its lifespan a page waits five seconds for the first read."""
+    async with app.router.lifespan_context(app):
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=url) as client:
+            yield client
 
 
 @contextlib.contextmanager

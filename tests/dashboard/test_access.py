@@ -19,7 +19,7 @@ from streams.view.live import LiveView
 from streams.view.vault import Vault
 from streams.worker.health import Heart, health_app, serve_health
 from tests.dashboard.seeding import invent
-from tests.dashboard.serving import settings_for
+from tests.dashboard.serving import settings_for, visiting
 from tests.waiting import until
 
 LINK = Link("~a/1", "bsky:did:plc:a/1", "https://bsky.app/profile/a/post/1")
@@ -41,14 +41,13 @@ async def page(tmp_path, redis_url):
     await vault.keep([LINK])
     await LiveView(redis, settings).put_alerts([invent(1, at=1.7e9, text="my mother Zeynep is trapped")])
     app = create_dashboard(settings, LiveView(redis, settings), None)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1") as client:
+    async with visiting(app) as client:
 
         async def ask(role: str, path: str, **sent: object) -> httpx.Response:
             bearer = {"Authorization": f"Bearer {given[role].output.strip()}"}
             return await client.request("POST" if sent else "GET", path, headers=bearer, **sent)
 
         yield ask
-    await app.state.vault.aclose()
     await vault.aclose()
     await redis.aclose()
 

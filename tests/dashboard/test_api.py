@@ -20,7 +20,7 @@ from streams.dashboard.page_model import fitting
 from streams.view.connect import connect
 from streams.view.live import LiveView
 from tests.dashboard.seeding import HOSTILE, fill, invent, several
-from tests.dashboard.serving import FedSearcher, frame, served, settings_for
+from tests.dashboard.serving import FedSearcher, frame, served, settings_for, visiting
 from tests.waiting import PATIENCE_S, until
 
 NOW = time.time()
@@ -55,11 +55,9 @@ async def api(redis_url):
     ]
     app = create_dashboard(settings, view, FedSearcher(settings, [frame(posts)]))
     await fill(view, several(40, NOW), NOW, hostile_too=True)
-    async with app.router.lifespan_context(app):
+    async with visiting(app) as client:
         await app.state.feed.loaded.wait()
-        transport = httpx.ASGITransport(app=app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-            yield Api(client, view, app.state.feed)
+        yield Api(client, view, app.state.feed)
     await redis.aclose()
 
 

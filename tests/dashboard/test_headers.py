@@ -13,7 +13,7 @@ from streams.dashboard.app import create_dashboard
 from streams.dashboard.headers import COOKIE, SESSION_S, session_of
 from streams.view.connect import connect
 from streams.view.live import LiveView
-from tests.dashboard.serving import settings_for
+from tests.dashboard.serving import settings_for, visiting
 
 TOKEN = "correct horse battery staple"
 ME = Person("anybody", "administer", hash_of(TOKEN))
@@ -25,7 +25,7 @@ async def client(tmp_path, redis_url):
     settings = settings_for(redis_url, token_file=str(tmp_path / "token"), allowed_hosts="ops.example")
     redis = connect(settings.redis)
     app = create_dashboard(settings, LiveView(redis, settings), None)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://ops.example") as client:
+    async with visiting(app, "http://ops.example") as client:
         yield client
     await redis.aclose()
 

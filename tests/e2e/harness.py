@@ -52,6 +52,9 @@ class Pipeline:
         self.redis = connect(settings.redis)
         self.view = LiveView(self.redis, settings)
         self.started = 0
+        self.running: list[str] = []
+        self._counted: dict[str, int] = {}  # before `anew`
+        self._begin: dict[TopicPartition, int] = {}
 
     @property
     def env(self) -> dict[str, str]:
@@ -67,6 +70,7 @@ class Pipeline:
             "CRISIS_PRIVACY__VAULT_URL": s.privacy.vault_url or "",
             "CRISIS_WORKER__WEB_PORT": "0",
             "CRISIS_WORKER__STALL_S": "120",  # a call that returns late on a busy machine is no stall
+            "CRISIS_WORKER__SESSION_S": "4",  # what a killed one held is taken over after so long
             "CRISIS_WORKER__SNAPSHOT_S": "0.5",  # frames are acknowledged with a snapshot: nothing waits for its timer
             "OMP_NUM_THREADS": "1",
         }
@@ -75,10 +79,12 @@ class Pipeline:
         self.started += 1
         name = f"worker-{self.started}"
         await self.children.start(name, ["streams.cli", "worker", *args], self.env, restart_on=STALLED)
+        self.running.append(name)
         return name
 
     async def kill(self, name: str) -> None:
         """kill -9, as the kernel would."""
+        self.running.remove(name)
         child = self.children.expect_end(name)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
@@ -97,13 +103,28 @@ class Pipeline:
 
         return await asyncio.to_thread(write)
 
+    async def anew(self) -> None:
+        """What was counted and written so far is no longer told: for tests that share a pipeline."""
+        self._counted = await self.view.counts()
+        with self._consumer() as consumer:
+            topics = [
+                self.settings.topics.name(t) for t in ("posts.rejected", "posts.clean", "posts.matched", "alerts")
+            ]
+            self._begin = consumer.end_offsets(
+                [TopicPartition(t, p) for t in topics for p in consumer.partitions_for_topic(t)]
+            )
+
+    async def counts(self) -> dict[str, int]:
+        """The view's counters."""
+        return {name: n - self._counted.get(name, 0) for name, n in (await self.view.counts()).items()}
+
     async def until(self, done: Callable[[dict[str, int]], bool]) -> dict[str, int]:
         """Wait until the counters satisfy `done`. Patience ends where they stand still, with however many posts."""
-        counts = await self.view.counts()
+        counts = await self.counts()
 
         async def changed() -> bool:
             nonlocal counts
-            before, counts = counts, await self.view.counts()
+            before, counts = counts, await self.counts()
             return counts != before
 
         def told() -> dict[str, int]:
@@ -123,7 +144,7 @@ class Pipeline:
 
     async def until_more(self, posts: int) -> None:
         """Wait until so many more posts are accounted for."""
-        before = await self.view.counts()
+        before = await self.counts()
         await self.until_through(sum(before.get(k, 0) for k in OUTCOMES) + posts)
 
     async def speaking(self) -> list[WorkerStatus]:
@@ -140,22 +161,25 @@ class Pipeline:
 
         await self.become(none_lags, lambda: f"clusterer lags: {lags}")
 
+    def _consumer(self) -> contextlib.closing[KafkaConsumer]:
+        return contextlib.closing(
+            KafkaConsumer(bootstrap_servers=self.settings.broker.bootstrap, enable_auto_commit=False)
+        )
+
     def read(self, topic: str) -> list:
         """Every record of a topic, by partition and offset."""
         name = self.settings.topics.name(topic)
-        consumer = KafkaConsumer(bootstrap_servers=self.settings.broker.bootstrap, enable_auto_commit=False)
-        try:
+        with self._consumer() as consumer:
             parts = [TopicPartition(name, p) for p in consumer.partitions_for_topic(name)]
             consumer.assign(parts)
             ends = consumer.end_offsets(parts)
-            consumer.seek_to_beginning(*parts)
+            for part in parts:
+                consumer.seek(part, self._begin.get(part, 0))
             found = []
             while any(consumer.position(p) < ends[p] for p in parts):
                 for records in consumer.poll(timeout_ms=500).values():
                     found += records
             return found
-        finally:
-            consumer.close()
 
     def frames(self, topic: str, kind: type[F]) -> list[F]:
         """Every frame of an inner topic, by partition and order."""
@@ -195,7 +219,9 @@ async def pipeline(
         made = Pipeline(settings, children)
         try:
             yield made
-        finally:
+        finally:  # how a worker stops in order is shown in tests/worker and by the demo
+            for name in list(made.running):
+                await made.kill(name)
             await made.redis.aclose()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 from pathlib import Path
@@ -73,3 +74,16 @@ def test_a_result_of_uncommitted_code_is_not_kept_among_the_results(checkout, ca
     assert elsewhere == root / "cache" / "results" / "x.json" and str(elsewhere) in capsys.readouterr().out
     assert commit_of(elsewhere).endswith("+changes") and not commit_of(kept).endswith("+changes")
     assert jobs.write_result(root / "mine.json", Knobs(), "", 1, {}) == root / "mine.json"
+
+
+NO_JOBS = {"figures.py"}  # writes a table of what is there, and has no knob
+
+
+def test_every_job_has_the_one_command_line():
+    """Presets, knobs, `--help` and one sentence where something is wrong come from `run`."""
+    ran = {}
+    for path in Path(jobs.__file__).parent.rglob("*.py"):
+        last = ast.parse(path.read_text("utf-8")).body[-1]
+        if isinstance(last, ast.If) and "__main__" in ast.unparse(last.test):
+            ran[path.name] = any(getattr(n, "id", "") == "run" for n in ast.walk(last))
+    assert len(ran) > 20 and {name for name, through_run in ran.items() if not through_run} == NO_JOBS

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from training import relatedness
 from training.data import DataError
 from training.evaluate.relatedness import lexical_overlap, whole_word_overlap
+from training.jobs import run
 from training.relatedness import (
     Judgements,
     best_worst_scores,
-    command,
     read_judgements,
     split_half_reliability,
     to_unit,
@@ -90,20 +91,25 @@ def test_a_file_gives_judgements_and_a_damaged_line_is_named(tmp_path):
 def test_the_command_prints_scores_and_tells_its_usage_and_what_is_wrong(tmp_path, capsys):
     path = tmp_path / "bws.tsv"
     path.write_text(HEADER + "a\tb\tc\td\ta\td\n" * 2)
-    command([str(path)])
+
+    def command(*words: str) -> None:
+        run(relatedness.main, {"FILE": relatedness.Config("FILE")}, words, read=relatedness.read_words)
+
+    command(str(path))
     told = capsys.readouterr()
     assert told.out == "a\t1.0000\nb\t0.5000\nc\t0.5000\nd\t0.0000\n" and told.err == "# split-half reliability 1.000\n"
-    with pytest.raises(SystemExit) as asked:
-        command(["--help"])
-    told = capsys.readouterr().out
-    assert asked.value.code == 0 and "usage: python -m training.relatedness" in told
-    assert "item1 item2 item3 item4 best worst" in told
-    for words, message in {(): "required: judgements", (str(path), "more"): "unrecognized arguments: more"}.items():
-        with pytest.raises(SystemExit) as refused:
-            command(words)
-        assert refused.value.code == 2 and message in capsys.readouterr().err
+    for words, status in (["--help"], 0), ([], 2):
+        with pytest.raises(SystemExit) as asked:
+            command(*words)
+        told = capsys.readouterr().out
+        assert asked.value.code == status and "python -m training.relatedness" in told
+        assert "item1 item2 item3 item4 best worst" in told and "seed=1" in told
+    with pytest.raises(SystemExit, match="^error: name the judgements first"):
+        command("seed=2")
+    with pytest.raises(SystemExit, match="^error: unknown knob 'more'"):
+        command(str(path), "more")
     with pytest.raises(SystemExit, match="^error: cannot read the judgements .*none.tsv: No such file"):
-        command([str(tmp_path / "none.tsv")])
+        command(str(tmp_path / "none.tsv"))
 
 
 def test_the_lexical_overlap_baseline_is_dice():

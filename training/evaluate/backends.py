@@ -11,11 +11,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -23,7 +22,7 @@ from models.encoders.load import load_encoder
 from models.errors import ConfigError
 from models.text import clean
 from training.data import data_dir, read_rows
-from training.jobs import read_config, write_result
+from training.jobs import read_config, run, write_result
 from training.metrics.ranks import spearman
 from training.tables import read_table
 
@@ -163,6 +162,10 @@ def main(config: Config) -> dict:
     return metrics
 
 
+def read_words(words: Sequence[str]) -> Config:
+    """`MODEL key=value …` as a config. Raises ConfigError."""
+    return read_config({words[0]: Config(model=words[0])}, words)
+
+
 if __name__ == "__main__":
-    first = sys.argv[1] if len(sys.argv) > 1 else "minilm"
-    main(read_config({first: msgspec.structs.replace(Config(), model=first)}, [first, *sys.argv[2:]]))
+    run(main, {"MODEL": Config()}, sys.argv[1:] or ["minilm"], read=read_words)
