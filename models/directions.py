@@ -78,6 +78,7 @@ class Directions:
             learnt = calibration.direction(queries[i]) if calibration else None
             looks[i] = Look(langs, texts, sentences, self._held.directions(queries[i], sentences, langs, learnt))
         self.looks: list[Look] = [look for look in looks if look is not None]  # (q,)
+        self._by_language: dict[int, dict[str, np.ndarray]] = {}
         self._measure(fresh)
 
     def _measure(self, fresh: Sequence[int]) -> None:
@@ -137,16 +138,25 @@ class Directions:
         look = self.looks[index]
         cosines = look.sentences @ vector
 
-        def nearest_in(wanted: str) -> int | None:
-            own = [at for at, lang in enumerate(look.langs) if _base(lang) == _base(wanted)]
-            return max(own, key=lambda at: float(cosines[at])) if own else None
-
-        own, read = nearest_in(lang), nearest_in(reader_language)
+        own, read = (
+            None if places is None else int(places[cosines[places].argmax()])
+            for places in map(self._places(index).get, (_base(lang), _base(reader_language)))
+        )
         at = int(cosines.argmax()) if own is None else own
         found = Nearest(look.texts[at], look.langs[at], float(cosines[at]))
         if read is None or _base(found.lang) == _base(look.langs[read]):
             return found
         return found._replace(told=look.texts[read], told_lang=look.langs[read])
+
+    def _places(self, index: int) -> dict[str, np.ndarray]:
+        """Language → the places of the query's sentences in it; kept, as every match of the query asks."""
+        known = self._by_language.get(index)
+        if known is None:
+            found: dict[str, list[int]] = {}
+            for at, lang in enumerate(self.looks[index].langs):
+                found.setdefault(_base(lang), []).append(at)
+            known = self._by_language[index] = {lang: np.array(places) for lang, places in found.items()}
+        return known
 
 
 def by_value(values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

@@ -184,7 +184,7 @@ async def _report_forever(
             lag[topics[topic]] += max(0, end - at.get((topic, partition), end))
         for topic, frames in lag.items():
             metrics.lag.labels(topic).set(frames)
-        app.runtime.pace.frames = lag.get("posts.raw", 0) + lag.get("posts.clean", 0)
+        app.runtime.pace.told(lag)
         excused = not redis_answers and not work.computing
         stalled = watchdog.stalled(at, ends, time.monotonic(), work.returned(), excused, work.turns())
         if stalled and not app.rebalancing and (work.computing or await _broker_answers(settings)):
