@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 from msgspec import Struct
 
 from models.errors import QueryError, ServiceError
-from models.filters import Where
+from models.filters import Where, located
 from models.moments import rfc3339
 from models.queries import Query, check_query
 from models.records import KINDS
@@ -34,6 +35,7 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
     sentences: list[str]
     lang: str = "en"
     where: Where = Where()
+    area: str = ""  # a place by name, or south, west, north, east; in place of that of `where`
     probability: float | None = None
     alerts_per_hour: float | None = None
     expires: str = ""
@@ -46,6 +48,7 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
             raise QueryError(f"{self.query_id!r}: say need, offer, warning, order or report, and a short name")
         if len(self.sentences) > MOST_SENTENCES or not self.lang.replace("-", "").isalnum():
             raise QueryError(f"at most {MOST_SENTENCES} sentences, in a language such as en or pt-BR")
+        where = msgspec.structs.replace(self.where, **located(self.area)) if self.area else self.where
         return check_query(
             Query(
                 id=self.query_id,
@@ -53,7 +56,7 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
                 category=category,
                 label=category.replace("_", " ").capitalize(),
                 sentences={self.lang: [text.strip() for text in self.sentences if text.strip()]},
-                where=None if self.where == Where() else self.where,
+                where=None if where == Where() else where,
                 probability=self.probability,
                 alerts_per_hour=self.alerts_per_hour,
                 expires=self.expires,
@@ -79,6 +82,7 @@ class Outcome(Struct, frozen=True):
     alerts: int
     suggestions: int
     already: int
+    place: str  # that its area was taken to be, where it was asked for by name
     alerts_an_hour: float
     cpu_s_an_hour: float
     by_hour: dict[str, int]  # start of the hour, RFC 3339 → alerts
@@ -94,6 +98,7 @@ class Outcome(Struct, frozen=True):
             len(done.alerts),
             done.suggestions,
             done.already,
+            query.where.place if query.where else "",
             round(len(done.alerts) / done.hours, 2),
             round(done.cpu_s / done.hours, 4),
             {rfc3339(hour * HOUR_S): count for hour, count in sorted(done.by_hour.items())},

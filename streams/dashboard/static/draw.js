@@ -82,7 +82,7 @@ export function card(shown, clusters, old = null, labels = new Map()) {
   say(part(".source bdi"), alert.post.source);
   choice(part(".source"), alert.post.source);
   placed(made, alert.cluster_id, clusters);
-  located(part(".place"), alert.post.geo);
+  located(part(".place"), alert.post.geo, gone ? [] : alert.post.places ?? []);
   say(part(".posted"), Math.abs(seen - created) > 600000 ? `posted ${moment(created)}` : "");
   const to = address(alert.post.url, alert.post.id);
   if (to && !gone) link(part(".open"), to);
@@ -112,8 +112,15 @@ function explained(because, near) {
   if (terms.length) because.append(`${signed(terms.reduce((sum, [, n]) => sum + n, 0))} = ${terms.map(([name, n]) => `${name} ${signed(n)}`).join(" + ")}`);
 }
 
-function located(place, geo) {
+// Where the post says it is; else the place it names, with how sure that is: a name is no position.
+function located(place, geo, named) {
   place.replaceChildren();
+  place.title = "";
+  if (!geo && named.length) {
+    const [first, ...others] = named, told = (one) => `${one.name} (${Math.round(one.confidence * 100)} %)`;
+    place.title = `It names ${[first, ...others].map((one) => `“${one.said}”: ${one.name}, ${Math.round(one.confidence * 100)} % likely meant, ${one.radius_km.toFixed(0)} km around`).join("; ")}`;
+    place.append("names ", el("bdi", "", told(first)), others.length ? ` +${others.length}` : "");
+  }
   if (!geo) return;
   const where = `${geo.lat.toFixed(4)}, ${geo.lon.toFixed(4)}`;
   place.title = `The post says it is at ${where}`;
