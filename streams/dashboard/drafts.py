@@ -14,17 +14,19 @@ from msgspec import Struct
 from models.errors import QueryError, ServiceError
 from models.filters import Where, located
 from models.moments import rfc3339
+from models.moving_words import Moved
 from models.queries import Query, check_query
-from models.records import KINDS
+from models.records import KINDS, Alert, Post
 from streams.broker.queries import publish_queries, read_queries
 from streams.config import Settings
 from streams.dashboard.lessons import Lessons
 from streams.search.follower import Searcher
 from streams.search.rehearsal import HOUR_S, Rehearsal
 
-__all__ = ["Draft", "Drafts", "Outcome"]
+__all__ = ["Draft", "Drafts", "Outcome", "Words"]
 
 SHOWN = 8  # alerts that are shown, the likeliest
+ASKED = 4  # alerts of which somebody asks for the words at a time: they share one thread
 LONGEST_H, MOST_SENTENCES = 48.0, 50
 
 
@@ -106,12 +108,20 @@ class Outcome(Struct, frozen=True):
         )
 
 
+class Words(Struct, frozen=True, omit_defaults=True):
+    """Answer of /api/words: which words move a reading, or why that cannot be said."""
+
+    moved: Moved | None = None
+    problem: str = ""
+
+
 class Drafts:
     """One trial at a time: it reads thousands of posts."""
 
     def __init__(self, settings: Settings, searcher: Searcher | None, lessons: Lessons) -> None:
         self._settings, self._searcher, self._lessons = settings, searcher, lessons
         self._trying = False
+        self._asking = 0
 
     async def tried(self, draft: Draft) -> Outcome:
         """Raises QueryError for a draft that is no query, ServiceError where it cannot be tried now."""
@@ -128,6 +138,23 @@ class Drafts:
             return Outcome.of(query, await self._searcher.rehearse(query, list(active.values()), labels, last_s))
         finally:
             self._trying = False
+
+    async def words(self, alert: Alert) -> Words:
+        """Which words of an alert's post move its reading, or why that cannot be said now."""
+        if self._searcher is None:
+            return Words(problem="this dashboard runs without search, and so without an encoder to ask")
+        if self._asking >= ASKED:
+            return Words(problem="others are asking why: open it again in a few seconds")
+        self._asking += 1
+        try:
+            active = await asyncio.to_thread(read_queries, self._settings)
+            post = Post(alert.post.id, alert.post.text, 0.0, 0.0, alert.post.lang, alert.post.source)
+            labels = list(self._lessons.labels.values())
+            return Words(await self._searcher.moved(post, alert.query_id, list(active.values()), labels))
+        except (QueryError, ServiceError) as error:
+            return Words(problem=str(error))
+        finally:
+            self._asking -= 1
 
     async def saved(self, draft: Draft) -> Query:
         """Make it live. Raises QueryError for one that is there already."""
