@@ -235,7 +235,7 @@ def tally(frame: MatchedFrame) -> dict[str, int]:
 
 def blank(alert: Alert) -> Alert:
     """The alert without its post's text, link and place: a withdrawal does not publish them once more."""
-    post = msgspec.structs.replace(alert.post, text="", url=None, geo=None)
+    post = msgspec.structs.replace(alert.post, text="", url=None, geo=None, places=[])
     return msgspec.structs.replace(alert, post=post)
 
 
