@@ -43,16 +43,20 @@ class TopicIds:
         self._first: dict[str, object] = {}
         self._client: KafkaAdminClient | None = None
 
-    def renewed(self) -> set[str]:
-        """Names of those that have another id now. Empty where no broker answers, or it knows no ids. Blocking."""
+    def renewed(self) -> dict[str, int]:
+        """Those that have another id now, and how many partitions. Empty where no broker answers, or it knows no ids.
+
+        Blocking.
+        """
         try:
             self._client = self._client or admin(self._settings)
             told = self._client.describe_topics()
         except (ServiceError, KafkaError, OSError, ValueError):
             self.close()
-            return set()
-        ids = {t["name"]: t.get("topic_id") for t in told if t["name"] in self._names and not t["error_code"]}
-        return {name for name, found in ids.items() if found and self._first.setdefault(name, found) != found}
+            return {}
+        there = [t for t in told if t["name"] in self._names and not t["error_code"] and t.get("topic_id")]
+        new = [t for t in there if self._first.setdefault(t["name"], t["topic_id"]) != t["topic_id"]]
+        return {t["name"]: len(t["partitions"]) for t in new}
 
     def close(self) -> None:
         """Give the connection back."""
@@ -78,8 +82,8 @@ async def end_when_renewed(app: faust.App, settings: Settings) -> None:
     """Look for ever; ends the process when a topic was made anew."""
     ids = TopicIds(settings)
     while not app.should_stop:
-        if names := await asyncio.to_thread(ids.renewed):
-            await begin_anew(app, [tp for tp in app.consumer.assignment() if tp.topic in names], names)
+        if new := await asyncio.to_thread(ids.renewed):  # a commit to a partition that is gone is tried for ever
+            await begin_anew(app, [tp for tp in app.consumer.assignment() if tp.partition < new.get(tp.topic, 0)], new)
         await asyncio.sleep(LOOK_S)
     ids.close()
 
