@@ -11,7 +11,7 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "DataError",
     "data_dir",
     "in_train_half",
+    "labelled_posts",
     "read_aligned",
     "read_lines",
     "read_messages",
@@ -138,6 +139,24 @@ def read_messages(root: Path) -> list[dict]:
         except ValueError as error:
             raise DataError(f"{path}, line {number}: {error}") from None
     return messages
+
+
+def labelled_posts(root: Path, sets: Sequence[str]) -> list[tuple[str, str]]:
+    """(text, language) of every post of these folders' `tweets.jsonl.gz` that is no test row; labels are not read.
+
+    Their terms are for research: what is trained on them may be measured, never shipped. Raises DataError.
+    """
+    found = []
+    for name in sets:
+        path = root / name / "tweets.jsonl.gz"
+        for number, line in enumerate(read_lines(path), 1):
+            try:
+                post = json.loads(line)
+                if post.get("split") != "test":
+                    found.append((post["text"], post.get("lang", "")))
+            except (ValueError, KeyError) as error:
+                raise DataError(f"{path}, line {number}: {error!r}") from None
+    return found
 
 
 def training_pairs(root: Path, sources: tuple[str, ...] = tuple(SOURCES)) -> Pairs:
