@@ -256,6 +256,15 @@ def test_missing_damaged_and_misaligned_files_are_named_with_count_and_line(tmp_
         read_aligned(tmp_path)
 
 
+def test_a_run_may_be_of_some_languages_alone(data, teacher, small_tokenizer):
+    few = distill.load_corpus(small(small_tokenizer, data, langs=("ru",), max_pairs=250))
+    assert few.pairs_by_language == {"ru": 250} and all(ord(text[0]) > 0x400 for text in few.texts)
+    more = distill.load_corpus(small(small_tokenizer, data, langs=("ru",), max_pairs=10_000))
+    assert more.pairs_by_language == {"ru": 300}  # as many as there are
+    with pytest.raises(ConfigError, match="no pair in sw"):
+        distill.load_corpus(small(small_tokenizer, data, langs=("ru", "sw")))
+
+
 def test_the_halves_of_the_messages_are_halves_and_stay_so():
     halves = [in_train_half(f"f8-{i}") for i in range(4000)]
     assert 0.47 < np.mean(halves) < 0.53
