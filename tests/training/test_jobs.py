@@ -73,3 +73,19 @@ def test_a_result_of_uncommitted_code_is_not_kept_among_the_results(checkout, ca
     assert elsewhere == root / "cache" / "results" / "x.json" and str(elsewhere) in capsys.readouterr().out
     assert commit_of(elsewhere).endswith("+changes") and not commit_of(kept).endswith("+changes")
     assert jobs.write_result(root / "mine.json", Knobs(), "", 1, {}) == root / "mine.json"
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("base=/home/me/cache/mnr/best", "base=mnr/best"),
+        ("/home/me/distil/model", "distil/model"),
+        ("file=/data/humaid/tweets.jsonl.gz", "file=tweets.jsonl.gz"),
+        ("encoder=mlm/best", "encoder=mlm/best"),
+        ("columns=a,b", "columns=a,b"),
+    ],
+)
+def test_a_command_is_told_without_folders_but_for_the_run_whose_weights_are_meant(monkeypatch, tmp_path, word, told):
+    monkeypatch.setattr(jobs.sys, "argv", ["job", "laptop", word])
+    record = json.loads(jobs.write_result(tmp_path / "x.json", Knobs(), "", 1, {}).read_text())
+    assert record["command"].split()[-1] == told
