@@ -20,6 +20,7 @@ __all__ = [
     "EventKind",
     "Example",
     "Frame",
+    "Geo",
     "KINDS",
     "Kind",
     "Level",

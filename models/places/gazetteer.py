@@ -24,7 +24,7 @@ from msgspec import Struct
 from models.errors import QueryError
 from models.places.names import code, keys
 
-__all__ = ["Gazetteer", "Place", "PlaceKind", "radius_km", "within"]
+__all__ = ["KINDS", "Gazetteer", "Place", "PlaceKind", "radius_km", "within"]
 
 PlaceKind = Literal["country", "province", "town"]
 KINDS: tuple[PlaceKind, ...] = ("country", "province", "town")

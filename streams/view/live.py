@@ -38,7 +38,7 @@ from streams.config import Settings
 from streams.view.scripts import script
 from streams.view.status import WorkerStatus, decode_status, encode_status
 
-__all__ = ["LiveView"]
+__all__ = ["Counts", "LiveView"]
 
 _json = msgspec.json.Encoder().encode
 _alert = msgspec.json.Decoder(Alert).decode
