@@ -11,8 +11,9 @@ from hashlib import blake2b
 import msgspec
 
 from models.moments import rfc3339
+from models.places.mentions import named_in
 from models.queries import Query
-from models.records import Alert, AlertPost, Deletion, Evidence, Match, Post, Reading
+from models.records import Alert, AlertPost, Deletion, Evidence, Match, NamedPlace, Post, Reading
 from models.signs import signs_in
 
 __all__ = ["make_alerts", "place_in_cluster", "withdraw"]
@@ -45,6 +46,7 @@ def make_alert(post: Post, match: Match, query: Query, encoder_version: str, als
             source=post.source,
             url=post.url,
             geo=post.geo,
+            places=[] if post.geo else places_of(post),
         ),
         score=match.score,
         threshold=match.threshold,
@@ -65,6 +67,22 @@ def make_alert(post: Post, match: Match, query: Query, encoder_version: str, als
         ),
         seen_at=rfc3339(post.seen_at),
     )
+
+
+def places_of(post: Post) -> list[NamedPlace]:
+    """The places a post names, the likeliest first."""
+    return [
+        NamedPlace(
+            said.text,
+            said.place.full_name,
+            said.place.kind,
+            said.place.lat,
+            said.place.lon,
+            round(said.place.radius_km, 1),
+            said.confidence,
+        )
+        for said in named_in(post.text)
+    ]
 
 
 def make_alerts(

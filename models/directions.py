@@ -16,6 +16,7 @@ from models.queries import Query
 __all__ = ["Directions", "Look", "by_value"]
 
 BLOCK = 512  # posts scored at a time: their scores by language stay in the processor's cache
+PAIRS = 2048  # of posts and queries scored at a time: likewise
 AT_ONCE = 2048  # queries whose scores on the background are measured at a time
 
 
@@ -78,6 +79,7 @@ class Directions:
             learnt = calibration.direction(queries[i]) if calibration else None
             looks[i] = Look(langs, texts, sentences, self._held.directions(queries[i], sentences, langs, learnt))
         self.looks: list[Look] = [look for look in looks if look is not None]  # (q,)
+        self._by_language: dict[int, dict[str, np.ndarray]] = {}
         self._measure(fresh)
 
     def _measure(self, fresh: Sequence[int]) -> None:
@@ -104,7 +106,7 @@ class Directions:
         """The directions of some queries, and each one's first row."""
         rows = [self.looks[i].rows for i in which]
         first = np.cumsum([0, *(len(own) for own in rows)])[:-1]
-        return np.vstack([np.zeros((0, self.dim + 1), np.float32), *rows]), first
+        return np.concatenate([np.zeros((0, self.dim + 1), np.float32), *rows]), first
 
     def scores(self, vectors: np.ndarray, which: np.ndarray | None = None) -> np.ndarray:
         """(n, d) → (n, q) float32, clipped to [-1, 1]. which: only the queries with these indices."""
@@ -121,15 +123,23 @@ class Directions:
     def _every(self) -> tuple[np.ndarray, np.ndarray]:
         return self.matrix, np.cumsum([0, *(len(look.rows) for look in self.looks)])[:-1]
 
-    def scores_of(self, vectors: np.ndarray, which: np.ndarray) -> np.ndarray:
-        """(m,) float32: the score of each row of (m, d) with the query beside it, an index (m,)."""
-        used, place = np.unique(which, return_inverse=True)
-        matrix, first = self._stacked(used.tolist())
-        ends = np.append(first, len(matrix))[1:]
-        out = np.empty(len(vectors), np.float32)
-        for at, rows in by_value(place):
-            own = matrix[first[at] : ends[at]]
-            out[rows] = (vectors[rows] @ own[:, :-1].T + own[:, -1]).max(axis=1)
+    def scores_of(self, vectors: np.ndarray, rows: np.ndarray, which: np.ndarray) -> np.ndarray:
+        """(m,) float32: the scores of pairs: a row of the vectors (n, d), and the query beside it, an index; both (m,).
+
+        One product a pair, many pairs at once: by query, thousands of queries with a few posts each took most of the
+        time of a frame.
+        """
+        out = np.empty(len(rows), np.float32)
+        for start in range(0, len(rows), PAIRS):
+            some = slice(start, start + PAIRS)
+            used, place = np.unique(which[some], return_inverse=True)
+            matrix, first = self._stacked(used.tolist())
+            counts = np.diff(first, append=len(matrix))[place]  # directions of each pair's query
+            begins = np.cumsum(counts) - counts
+            at = np.repeat(first[place] - begins, counts) + np.arange(counts.sum())
+            own = matrix[at]
+            found = np.einsum("ij,ij->i", vectors[np.repeat(rows[some], counts)], own[:, :-1]) + own[:, -1]
+            out[some] = np.maximum.reduceat(found, begins)
         return np.clip(out, -1.0, 1.0, out=out)
 
     def nearest(self, index: int, vector: np.ndarray, lang: str, reader_language: str) -> Nearest:
@@ -137,16 +147,25 @@ class Directions:
         look = self.looks[index]
         cosines = look.sentences @ vector
 
-        def nearest_in(wanted: str) -> int | None:
-            own = [at for at, lang in enumerate(look.langs) if _base(lang) == _base(wanted)]
-            return max(own, key=lambda at: float(cosines[at])) if own else None
-
-        own, read = nearest_in(lang), nearest_in(reader_language)
+        own, read = (
+            None if places is None else int(places[cosines[places].argmax()])
+            for places in map(self._places(index).get, (_base(lang), _base(reader_language)))
+        )
         at = int(cosines.argmax()) if own is None else own
         found = Nearest(look.texts[at], look.langs[at], float(cosines[at]))
         if read is None or _base(found.lang) == _base(look.langs[read]):
             return found
         return found._replace(told=look.texts[read], told_lang=look.langs[read])
+
+    def _places(self, index: int) -> dict[str, np.ndarray]:
+        """Language → the places of the query's sentences in it; kept, as every match of the query asks."""
+        known = self._by_language.get(index)
+        if known is None:
+            found: dict[str, list[int]] = {}
+            for at, lang in enumerate(self.looks[index].langs):
+                found.setdefault(_base(lang), []).append(at)
+            known = self._by_language[index] = {lang: np.array(places) for lang, places in found.items()}
+        return known
 
 
 def by_value(values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

@@ -3,22 +3,30 @@
     where:
       languages: [es, qu]           # of the post; pt takes pt-BR too, pt-BR only itself
       sources: [bluesky, sms]
-      area: [-18.4, -81.4, 0.1, -68.6]     # south, west, north, east; only posts that say where they are
+      area: [-18.4, -81.4, 0.1, -68.6]     # south, west, north, east; of posts that say where they are, or name a place
+      place: Peru                          # what the area is called, to be told
       must: [puente, bridge]        # at least one of them occurs
       must_not: [simulacro*]        # none of them occurs; * at the end takes any ending
+
+A post without coordinates lies in an area if it names a place there (models/places): of several places of one name the
+one in the area is meant, but a country or province that is wider than the area is not in it.
 
 Words are compared without case and width (NFKC), whole; in scripts written without spaces anywhere in the text.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from models.errors import QueryError
+from models.places.gazetteer import Gazetteer, within
+from models.places.mentions import lies_in, named_in
 from models.records import Geo, Post
 from models.words import any_of, folded
 
-__all__ = ["Where"]
+__all__ = ["Where", "check_where", "located"]
 
 MOST_WORDS = 200  # of one list: a filter is looked through for every post that fits the query
 
@@ -29,6 +37,7 @@ class Where(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     languages: list[str] = []
     sources: list[str] = []
     area: list[float] = []  # south, west, north, east, degrees WGS 84; west > east crosses the date line
+    place: str = ""  # its name, where it was asked for by name
     must: list[str] = []
     must_not: list[str] = []
 
@@ -46,8 +55,8 @@ class Where(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
 
     def content_refusal(self, post: Post) -> str:
         """The part that needs the post itself."""
-        if self.area and not _inside(self.area, post.geo):
-            return "it is outside the query's area" if post.geo else "it does not say where it is, which the query asks"
+        if self.area and (refused := self._area_refusal(post)):
+            return refused
         if not (self.must or self.must_not):
             return ""
         text = folded(post.text)
@@ -57,9 +66,36 @@ class Where(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
             return f"it has the word {found.group()}, which the query leaves out"
         return ""
 
+    def _area_refusal(self, post: Post) -> str:
+        asked = f"the query's area{f', {self.place}' if self.place else ''}"
+        if post.geo:
+            return "" if _inside(self.area, post.geo) else f"it is outside {asked}"
+        if lies_in(post.text, self.area):
+            return ""
+        if named := named_in(post.text, most=1):
+            return f"it names {named[0].place.full_name}, which is outside {asked}"
+        return "it does not say where it is, which the query asks"
+
+
+def located(asked: str) -> dict[str, Any]:
+    """`area` and `place` of a filter from what somebody asks for: four numbers, the name of a place, or nothing.
+
+    Raises QueryError where no place, or more than one, is called so.
+    """
+    parts = [part.strip() for part in asked.split(",") if part.strip()]
+    try:
+        return {"area": [float(part) for part in parts], "place": ""}
+    except ValueError:
+        place, _ = Gazetteer.bundled().choose(asked)
+        return {"area": list(place.box), "place": place.full_name}
+
 
 def check_where(where: Where, query_id: str) -> None:
     """Raise QueryError saying what to change."""
+    if where.place and not where.area:
+        raise QueryError(
+            f"query {query_id}: place {where.place!r} without its area: `crisis query edit --area` finds it"
+        )
     if where.area:
         south, west, north, east = where.area if len(where.area) == 4 else (1, 0, 0, 0)
         if not (-90 <= south <= north <= 90 and -180 <= west <= 180 and -180 <= east <= 180):
@@ -77,9 +113,5 @@ def _speaks(lang: str, wanted: str) -> bool:
     return lang.lower() == wanted.lower() or lang.lower().startswith(f"{wanted.lower()}-")
 
 
-def _inside(area: list[float], geo: Geo | None) -> bool:
-    if geo is None:
-        return False
-    south, west, north, east = area
-    across = west <= geo.lon <= east if west <= east else geo.lon >= west or geo.lon <= east
-    return south <= geo.lat <= north and across
+def _inside(area: list[float], geo: Geo) -> bool:
+    return within(area, geo.lat, geo.lon)

@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 UNKNOWN = "und"
 LANGUAGES = frozenset(
     "af am ar arq ary as az be bg bn bs ca ceb ckb cs cy da de dv el en eo es et eu fa fi fr ga gl gu ha he hi hr ht "
@@ -66,6 +68,9 @@ def _models() -> _Models:
     second = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     theirs = {label for label in second.labels if _RENAMED.get(label, label) in LANGUAGES}
     second.set_languages(theirs)
+    # Its columns are picked as they lie, and a feature's row is then read from as many places as there are languages:
+    # laid out by rows, in the type it computes in, a post takes 40 % of the time, and 42 MB instead of 21.
+    second.nb_ptc = np.ascontiguousarray(second.nb_ptc, np.float32)
     return _Models(first, second)
 
 

@@ -74,4 +74,4 @@ class Matcher(Standing):
             for at in asking:
                 taken[at] = not self.refusal(int(pairs.which[at]), posts[pairs.rows[at]])
             pairs = pairs.of(taken)
-        return tell(self, post_ids, vectors, posts, pairs.of(np.array(list(readings(self, pairs)), np.int64)))
+        return tell(self, post_ids, vectors, posts, pairs.of(readings(self, pairs)))

@@ -5,13 +5,13 @@ Both give what a comparison of every post with every query would give (models/ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from models.reading import LEAST_SPREAD, logistic
-from models.records import KINDS, Kind, Post, is_notice
+from models.records import KINDS, Kind, Post
 from models.standing import Standing
 
 __all__ = ["READINGS", "Pairs", "readings", "reached_by_scored", "reached_by_screened"]
@@ -61,9 +61,9 @@ def reached_by_screened(matcher: Standing, vectors: np.ndarray, posts: Sequence[
         gates = {kind: head.gate_of(found, kind) for kind in KINDS}
         adds = {kind: weights[kind].gate * gates[kind] / (weights[kind].query or 1.0) for kind in KINDS}
     rows, which = matcher.screened(vectors, adds, posts)
-    scores = matcher.directions.scores_of(vectors[rows], which)
+    scores = matcher.directions.scores_of(vectors, rows, which)
     if head and len(rows):
-        kinds = np.array([KINDS.index(matcher.queries[i].kind) for i in which], np.int64)
+        kinds = matcher.kinds[which]
         query, gate, bias = np.array([(w.query, w.gate, w.bias) for w in weights.values()], np.float32)[kinds].T
         looked = (scores - usual[which, 0]) / np.maximum(usual[which, 1], LEAST_SPREAD)
         scores = logistic(query * looked + (bias + gate * np.stack(list(gates.values()))[kinds, rows]))
@@ -73,25 +73,20 @@ def reached_by_screened(matcher: Standing, vectors: np.ndarray, posts: Sequence[
     return Pairs(rows, which, scores, likely, scores, np.zeros(len(rows), np.float32))
 
 
-def readings(matcher: Standing, pairs: Pairs) -> Iterator[int]:
-    """The places of each post's readings among its pairs, the likeliest first. pairs: by post, then by query."""
-    starts = np.flatnonzero(np.diff(pairs.rows, prepend=-1))
-    for own in np.split(np.arange(len(pairs.rows)), starts[1:]):
-        likely, scores = pairs.likely[own], pairs.scores[own]
-        order = np.lexsort((-likely, -scores)) if matcher.head else np.argsort(-likely, kind="stable")
-        yield from _compatible(matcher, own[order], pairs)
+def readings(matcher: Standing, pairs: Pairs) -> np.ndarray:
+    """The places of each post's readings among its pairs, post by post, the likeliest first: at most READINGS that can
+    hold at once, so not the need and the offer of one category. What alerts comes before what does not, as queries have
+    bars of their own, and needs and offers before notices: who asks for help in a post that also warns is helped first.
 
-
-def _compatible(matcher: Standing, order: np.ndarray, pairs: Pairs) -> list[int]:
-    """The first READINGS places that can hold at once: not the need and the offer of one category. What alerts
-    comes before what does not, as queries have bars of their own, and needs and offers before notices: who asks for
-    help in a post that also warns is helped first."""
-    kept: dict[str, int] = {}
-    for at in order.tolist():
-        kept.setdefault(matcher.queries[pairs.which[at]].category, at)
-
-    def rank(at: int) -> tuple[bool, bool]:
-        i = pairs.which[at]
-        return bool(pairs.scores[at] < matcher.levels.alert[i]), is_notice(matcher.queries[i].id)
-
-    return sorted(kept.values(), key=rank)[:READINGS]
+    pairs: by post, then by query.
+    """
+    likeliest = np.zeros(len(pairs.rows)) if matcher.head is None else -pairs.scores
+    order = np.lexsort((-pairs.likely, likeliest, pairs.rows))
+    category = pairs.rows[order] * len(matcher.queries) + matcher.categories[pairs.which[order]]
+    kept = order[np.sort(np.unique(category, return_index=True)[1])]
+    which = pairs.which[kept]
+    below = pairs.scores[kept] < matcher.levels.alert[which]
+    kept = kept[np.lexsort((matcher.notices[which], below, pairs.rows[kept]))]  # stable
+    rows = pairs.rows[kept]
+    found: np.ndarray = kept[np.arange(len(rows)) - np.searchsorted(rows, rows) < READINGS]
+    return found

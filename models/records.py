@@ -20,11 +20,13 @@ __all__ = [
     "EventKind",
     "Example",
     "Frame",
+    "Geo",
     "KINDS",
     "Kind",
     "Level",
     "Match",
     "MatchedFrame",
+    "NamedPlace",
     "NOTICES",
     "Origin",
     "PRIORITIES",
@@ -208,6 +210,18 @@ class Reject(Struct, frozen=True, omit_defaults=True):
     also: list[int] = []
 
 
+class NamedPlace(Struct, frozen=True, omit_defaults=True):
+    """A place that a post names and does not say it is at (models/places)."""
+
+    said: str  # as the post writes it
+    name: str  # "Les Cayes, Sud, HT"
+    kind: Literal["country", "province", "town"]
+    lat: float  # of its middle, degrees WGS 84
+    lon: float
+    radius_km: float  # how far it reaches from there
+    confidence: float  # that this place is meant
+
+
 class AlertPost(Struct, frozen=True, omit_defaults=True):
     """What an alert shows of its post. Times are RFC 3339 UTC."""
 
@@ -218,6 +232,7 @@ class AlertPost(Struct, frozen=True, omit_defaults=True):
     source: str
     url: str | None = None
     geo: Geo | None = None
+    places: list[NamedPlace] = []  # it names, the likeliest first, where it does not say where it is
 
 
 class Evidence(Struct, frozen=True, omit_defaults=True):

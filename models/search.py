@@ -1,8 +1,8 @@
 """Finds recent posts by meaning: time-sliced faiss segments, the oldest dropped whole.
 
 Segments hold float16 vectors (what frames carry, so nothing is lost). faiss cannot delete from most indexes and is
-slow where it can, so nothing is deleted: a hidden row is masked, and goes with its segment. An inverted file does not
-pay: its lists would be trained again and again on a window that slides.
+slow where it can, so the vector of a hidden row is masked, and goes with its segment; the post itself is dropped at
+once. An inverted file does not pay: its lists would be trained again and again on a window that slides.
 
 A segment that takes no more posts is scanned in two steps: all of it in 4 bits for every two dimensions (product
 quantisation, Jégou et al. 2011, https://doi.org/10.1109/TPAMI.2010.57, as faiss' "fast scan" holds it), then its likely
@@ -70,6 +70,11 @@ class _Segment:
         self.posts += [_encode(p) for p in posts]
         self.ids += [p.id for p in posts]
         self.index.add(np.ascontiguousarray(vectors, dtype=np.float32))
+
+    def drop(self, row: int) -> None:
+        """Nobody finds it any more, and nothing of its text is left; a search under way may still hold its row."""
+        self.rows["shown"][row] = False
+        self.posts[row] = b""
 
     def search(
         self, vector: np.ndarray, k: int, langs: Collection[int] | None, since: float, kinds: int
@@ -157,7 +162,7 @@ class SearchIndex:
                     self._hide(post.id)
                     if (account := account_of(post.id)) != post.id:
                         if account in self._gone:
-                            segment.rows["shown"][row] = False
+                            segment.drop(row)
                             continue
                         self._accounts[account] += 1
                     self._places[post.id] = (segment, row)
@@ -232,7 +237,7 @@ class SearchIndex:
     def _hide(self, post_id: str) -> None:
         if post_id in self._places:
             segment, row = self._forget(post_id)
-            segment.rows["shown"][row] = False
+            segment.drop(row)
 
     def _forget(self, post_id: str) -> tuple[_Segment, int]:
         if (account := account_of(post_id)) != post_id:
@@ -268,7 +273,8 @@ class SearchIndex:
         for order, segment in enumerate(segments[:-1], 1):
             newest += [(s, order, i) for s, i in segment.search(vector, k, *filters)]
         best = sorted(newest, key=lambda hit: (-hit[0], -hit[1], -hit[2]))[:k]
-        return [Found(_decode(segments[order - 1].posts[i]), score) for score, order, i in best]
+        packed = ((segments[order - 1].posts[i], score) for score, order, i in best)
+        return [Found(_decode(post), score) for post, score in packed if post]  # dropped meanwhile: in none
 
     def recent(self, since: float, most: int) -> list[tuple[list[Post], np.ndarray]]:
         """The newest posts that are shown and were created since (epoch seconds), with their vectors (n, dim) float32,
@@ -279,12 +285,13 @@ class SearchIndex:
         for segment in reversed(segments):
             count = last if segment is segments[-1] else len(segment.posts)
             rows = segment.rows[:count]
-            places = np.flatnonzero(rows["shown"] & (rows["at"] >= since))[-most:] if most > 0 else np.zeros(0, int)
-            if len(places):
-                with self._lock:  # the segment that grows
-                    vectors = segment.index.reconstruct_batch(places)
-                found.append(([_decode(segment.posts[i]) for i in places], vectors))
-                most -= len(places)
+            with self._lock:  # the segment that grows, and posts that are dropped
+                places = np.flatnonzero(rows["shown"] & (rows["at"] >= since))[-most:] if most > 0 else np.zeros(0, int)
+                packed = [segment.posts[i] for i in places]
+                vectors = segment.index.reconstruct_batch(places) if len(places) else None
+            if vectors is not None:
+                found.append(([_decode(post) for post in packed], vectors))
+                most -= len(packed)
         return found[::-1]
 
     def _check(self, encoder_version: str, dim: int) -> None:

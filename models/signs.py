@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from models.words import any_of, folded
+from models.words import any_of, folded, longest_part
 
 __all__ = ["signs_in", "words_of_signs"]
 
@@ -31,11 +31,18 @@ def signs_in(text: str, lang: str) -> list[str]:
     Of that language alone: "son" is a child in English and "they are" in Spanish.
     """
     text = folded(text)
-    return [sign for sign, words in _words(lang.partition("-")[0].lower()) if any_of(words).search(text)]
+    return [
+        sign
+        for sign, parts, words in _words(lang.partition("-")[0].lower())
+        if any(map(text.__contains__, parts)) and any_of(words).search(text)
+    ]
 
 
 @cache
-def _words(lang: str) -> list[tuple[str, tuple[str, ...]]]:
+def _words(lang: str) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    """Sign, what must stand in a text where one of its words stands, and its words."""
     signs = words_of_signs()
     known = lang if lang in signs["children"] else "en"
-    return [(sign, tuple(words[known])) for sign, words in signs.items() if known in words]
+    found = [(sign, tuple(words[known])) for sign, words in signs.items() if known in words]
+    # To look for plain parts first takes a tenth of the time: most texts hold none.
+    return [(sign, tuple({longest_part(word) for word in words}), words) for sign, words in found]

@@ -21,7 +21,7 @@ from models.feedback.fit import Feedback, Space
 from models.levels import Levels, MatchConfig, Thresholds
 from models.queries import Query
 from models.reading import LEAST_SPREAD, logit
-from models.records import KINDS, Kind, Match, Post
+from models.records import KINDS, Kind, Match, Post, is_notice
 from models.screen import Member, Screen
 
 __all__ = ["Standing"]
@@ -143,13 +143,34 @@ class Standing:
         """Ids of the queries of which nobody said from where on they alert."""
         return frozenset(query.id for query in self.queries if query.follows_target)
 
+    @cached_property
+    def kinds(self) -> np.ndarray:
+        """(q,) int64: the place of each query's kind among KINDS."""
+        return np.array([KINDS.index(query.kind) for query in self.queries], np.int64)
+
+    @cached_property
+    def notices(self) -> np.ndarray:
+        """(q,) bool: the queries that are notices, no needs and no offers."""
+        return np.array([is_notice(query.id) for query in self.queries], bool)
+
+    @cached_property
+    def categories(self) -> np.ndarray:
+        """(q,) int64: the same number for the queries of one category."""
+        number: dict[str, int] = {}
+        return np.array([number.setdefault(query.category, len(number)) for query in self.queries], np.int64)
+
     @property
     def scored(self) -> np.ndarray:
         """The queries that are scored for every post: indices, rising."""
+        return np.flatnonzero(self._always)
+
+    @property
+    def _always(self) -> np.ndarray:
+        """(q,) bool: are they scored for every post?"""
         corrected = [] if self.feedback is None else [self.place.get(name, -1) for name in self.feedback.corrections]
-        some = ~self._screened
+        some: np.ndarray = ~self._screened
         some[[i for i in corrected if i >= 0]] = True
-        return np.flatnonzero(some)
+        return some
 
     @property
     def screens(self) -> bool:
@@ -161,7 +182,7 @@ class Standing:
     ) -> tuple[np.ndarray, np.ndarray]:
         """(rows, queries) that may reach the lowest level, of the others (`Screen.reached`)."""
         rows, which = self._screen.reached(vectors, adds, self._owners, posts)
-        mine: np.ndarray = np.isin(which, self.scored, invert=True)  # what people corrected is scored for every post
+        mine = ~self._always[which]  # what people corrected is scored for every post
         return rows[mine], which[mine]
 
     @property

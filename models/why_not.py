@@ -9,7 +9,7 @@ import numpy as np
 from models.matching import Matcher
 from models.records import Match, Post
 
-__all__ = ["why_not"]
+__all__ = ["likeliest", "why_not"]
 
 
 def why_not(matcher: Matcher, post: Post, vector: np.ndarray, known: Sequence[Match] = ()) -> str:
@@ -40,6 +40,13 @@ def why_not(matcher: Matcher, post: Post, vector: np.ndarray, known: Sequence[Ma
         f"No query is likely enough: nearest is {_named(matcher, nearest, likely)}, {missing:.0f} points below the "
         f"{_chance(bars[nearest])} from which it alerts{_reads_as(matcher, vector)}.{shown}"
     )
+
+
+def likeliest(matcher: Matcher, post: Post, vector: np.ndarray) -> str:
+    """The id of the query that a post comes nearest to alerting for; empty where there is none."""
+    if not matcher.queries:
+        return ""
+    return matcher.queries[int((matcher.standings(post, vector) - _bars(matcher, {})).argmax())].id
 
 
 def _yields(matcher: Matcher, best: int, likely: np.ndarray, bars: np.ndarray, given: dict[str, Match]) -> str:

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 import redis
@@ -52,6 +53,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture, mark in MARKED_BY_FIXTURE.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)
+
+
+@pytest.fixture(autouse=True)
+def vectors_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Invented encoders share names: what one test keeps of them no other may read."""
+    file = tmp_path_factory.getbasetemp() / uuid4().hex / "vectors.sqlite"
+    monkeypatch.setattr("streams.releases.versions.vector_file", lambda: file)
 
 
 @contextlib.contextmanager

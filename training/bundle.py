@@ -7,7 +7,9 @@ python -m training.publish DIR registry=DIR-or-URL # then: the gates, and into t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -98,7 +100,7 @@ def card(manifest: Manifest) -> str:
         for lang, f in manifest.languages.items()
     )
     weak = ", ".join(lang for lang, f in manifest.languages.items() if f.matching is not None and f.matching < 0.6)
-    sources = "\n".join(f"- {name}: {licence}" for name, licence in SOURCES.items())
+    sources = "\n".join(f"- {name}: {licence}" for name, licence in manifest.training["sources"].items())
     left_out = ", ".join(f"{name} ({reason})" for name, reason in LEFT_OUT.items())
     return f"""# Bundled multilingual encoder {manifest.id}
 
@@ -169,12 +171,12 @@ def main(config: Config) -> Path:
         licence=LICENCE,
         parent=parent,
         training={
-            **history(folder),
+            **(made := history(folder)),
             **({"note": config.note} if config.note else {}),
             "even_out": config.even_out,
             "code_version": code_version(),
             "machine": machine(),
-            "sources": SOURCES,
+            "sources": {name: licence for name, licence in SOURCES.items() if name in sources_of(made)},
             "left_out": LEFT_OUT,
             "teacher": "sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0)",
         },
@@ -206,6 +208,12 @@ def main(config: Config) -> Path:
         write_result(Path(config.result), config, record["data_hashes"]["training_pairs"], config.seed, metrics)
     print(f"bundle {manifest.id} (parent {parent}) → {out}")
     return out
+
+
+def sources_of(told: Mapping[str, Any]) -> set[str]:
+    """Every source that a run, or one it went on from, says it learnt from."""
+    named = set(told.get("config", {}).get("sources", ()))
+    return named.union(*(sources_of(part) for part in told.values() if isinstance(part, Mapping)))
 
 
 def _rounded(value: float | None) -> float | None:

@@ -3,10 +3,13 @@
     python -m training.contrastive smoke                            # a toy on the bundled queries
     python -m training.contrastive laptop base=MLM/best file=pairs.tsv.gz
     python -m training.contrastive paper base=MLM/best file=quora.tsv.gz hard_negatives=true
+    python -m training.contrastive laptop base=MLM/best file=xnli.tsv.gz columns=premise_en,hypothesis_en label=label \
+        positive=entailment negative=contradiction hard_negatives=true      # pairs with a label, joined to triplets
 
-The file has the columns anchor, positive and, for hard negatives, negative (.tsv or .jsonl, .gz allowed; other names by
-`columns`). Source: Lamsal, Read, Karunasekera 2023, section 3.4, equations 1 and 2: batches of 512, 2e-5, 1 % warm-up,
-the first 10k rows. Large batches fit by gradient caching (Gao et al. 2021); sentence-transformers has both losses.
+The file has the columns anchor, positive and, for hard negatives, negative (.tsv or .jsonl, .gz allowed; others by
+`columns`), or two texts and a label. Source: Lamsal, Read, Karunasekera 2023, section 3.4, equations 1 and 2: batches
+of 512, 2e-5, 1 % warm-up, the first 10k rows. Large batches fit by gradient caching (Gao et al. 2021);
+sentence-transformers has both losses.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from models.encoders.stored_cleaning import store_cleaning
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training import mlm
+from training.data import DataError
 from training.jobs import cache_dir, model_named, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
 from training.tables import bundled_posts, hash_rows, read_table
@@ -41,6 +45,10 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     base: str = ""  # transformers or sentence-transformers directory, or hub id; empty = a tiny one, drawn at random
     file: str = ""  # pairs or triplets; empty = sentences of the same bundled query
     columns: tuple[str, ...] = ("anchor", "positive", "negative")  # what the file calls them
+    only: tuple[str, ...] = ()  # COLUMN=VALUE, several by comma: only these rows
+    label: str = ""  # a column saying what two texts are; rows are joined by the first, see `joined`
+    positive: str = "1"  # of these labels
+    negative: str = "0"
     hard_negatives: bool = False  # equation 2; each row then needs a negative
     rows: int = 10_000  # the first rows of the file; 0 = all
     temperature: float = 0.05  # τ; sentence-transformers' scale is 1 / τ
@@ -70,13 +78,44 @@ def read_rows(config: Config) -> list[tuple[str, ...]]:
     wanted = 3 if config.hard_negatives else 2
     if not config.file:
         return bundled_rows(wanted, config.seed)[: config.rows or None]
-    if len(config.columns) < wanted:
-        raise ConfigError(f"columns={','.join(config.columns)}: {wanted} names are needed")
-    table = read_table(Path(config.file), config.columns[:wanted])
+    named = 2 if config.label else wanted
+    if len(config.columns) < named:
+        raise ConfigError(f"columns={','.join(config.columns)}: {named} names are needed")
+    asked = [rule.partition("=") for rule in config.only]
+    if wrong := [rule for rule in asked if not rule[1]]:
+        raise ConfigError(f"only={wrong[0][0]}: write COLUMN=VALUE")
+    extra = [*(column for column, _, _ in asked), *([config.label] if config.label else [])]
+    table = read_table(Path(config.file), config.columns[:named], extra)
+    table = [row for row in table if all(row.get(column) == value for column, _, value in asked)]
     cleaning = Cleaning(mention_token=config.mention_token)
-    rows = [tuple(clean(row[name], cleaning) for name in config.columns[:wanted]) for row in table]
+    texts = [tuple(clean(row[name], cleaning) for name in config.columns[:named]) for row in table]
+    rows = texts
+    if config.label:
+        labels = [row.get(config.label, "") for row in table]
+        rows = [row[:wanted] for row in joined(texts, labels, config.positive, config.negative)]
+    if not rows:
+        raise DataError(f"{config.file}: no row is left of {len(table)} that only={','.join(config.only)} leaves")
     print(f"{len(rows)} rows, of which {len(rows[: config.rows or None])} are used")
     return rows[: config.rows or None]
+
+
+def joined(
+    pairs: Sequence[tuple[str, ...]], labels: Sequence[str], positive: str, negative: str
+) -> list[tuple[str, str, str]]:
+    """(anchor, positive, negative) of labelled pairs: one for each positive of a first text, its negatives in turn.
+
+    First texts without one of either are left out, with and without hard negatives, so that both learn from the same.
+    """
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    for (first, second), label in zip(pairs, labels, strict=True):
+        if label in (positive, negative):
+            found.setdefault(first, ([], []))[label == negative].append(second)
+    return [
+        (anchor, same, others[i % len(others)])
+        for anchor, (sames, others) in found.items()
+        if others
+        for i, same in enumerate(sames)
+    ]
 
 
 def bundled_rows(wanted: int, seed: int) -> list[tuple[str, ...]]:

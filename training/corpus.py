@@ -27,6 +27,8 @@ SOURCE_WEIGHT = {
     "afriqa": 2.0,
     "cmu-haitian-medical": 3.0,
     "nusax": 2.0,
+    "debian-apps": 0.3,  # interface strings
+    "freedict": 0.3,
 }
 
 

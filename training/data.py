@@ -11,7 +11,7 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "DataError",
     "data_dir",
     "in_train_half",
+    "labelled_posts",
     "read_aligned",
     "read_lines",
     "read_messages",
@@ -51,7 +52,12 @@ SOURCES = {
     "emoji-cldr": "Unicode-3.0",
     "disaster-messages": "CC BY 4.0 (the train half only)",
     "crisis-lexicons": "CC BY 4.0, ours",
+    "debian-games": "GPL-2+, GPL-3+, LGPL, AGPL-3+ (copyleft, by package)",
+    "debian-docs": "GPL-2+, LGPL, GFDL, CC BY-SA 3.0, MPL-2.0 (mostly copyleft, by package)",
+    "debian-apps": "GPL-2+, GPL-3+, LGPL, MPL-2.0, BSD-3 (mostly copyleft, by package)",
+    "freedict": "GPL-2+, GPL-3+, CC BY-SA 3.0 (copyleft, by dictionary)",
 }
+DEBIAN = ("debian-games", "debian-docs", "debian-apps")  # of Debian 12, main; each names the packages its rows are from
 LEXICONS = Path(__file__).parent / "lexicons"  # crisis words and phrases of languages that have little else
 LEFT_OUT = {
     "lafand-mt": "CC BY-NC",
@@ -63,6 +69,7 @@ LEFT_OUT = {
     "xling-eval": "no licence stated",
     "cosda-muse": "derived from dictionaries under CC BY-NC",
     "wmt-news-train": "for research only",
+    "ddtp": "package descriptions among debian-docs, no licence stated",
 }
 
 
@@ -140,6 +147,24 @@ def read_messages(root: Path) -> list[dict]:
     return messages
 
 
+def labelled_posts(root: Path, sets: Sequence[str]) -> list[tuple[str, str]]:
+    """(text, language) of every post of these folders' `tweets.jsonl.gz` that is no test row; labels are not read.
+
+    Their terms are for research: what is trained on them may be measured, never shipped. Raises DataError.
+    """
+    found = []
+    for name in sets:
+        path = root / name / "tweets.jsonl.gz"
+        for number, line in enumerate(read_lines(path), 1):
+            try:
+                post = json.loads(line)
+                if post.get("split") != "test":
+                    found.append((post["text"], post.get("lang", "")))
+            except (ValueError, KeyError) as error:
+                raise DataError(f"{path}, line {number}: {error!r}") from None
+    return found
+
+
 def training_pairs(root: Path, sources: tuple[str, ...] = tuple(SOURCES)) -> Pairs:
     """Every pair of the named sources, in a fixed order. `lang` "en" rows say the English in other words."""
     unknown = [source for source in sources if source not in SOURCES]
@@ -197,6 +222,11 @@ def _all_rows(root: Path, wanted: frozenset[str]) -> Iterator[tuple[str, str, st
             for line in path.read_text(encoding="utf-8").splitlines():
                 english, _, text = line.partition("\t")
                 yield english, text, path.stem, "crisis-lexicons"
+    for name in (*DEBIAN, "freedict"):
+        if name in wanted:
+            for row in read_rows(root / name / f"{name.replace('-', '_')}.tsv.gz"):
+                if row["source"] not in LEFT_OUT:
+                    yield row["en"], row["xx"], row["lang"], name
     if "disaster-messages" in wanted:
         for message in read_messages(root):
             if message.get("text_en") and in_train_half(message["id"]):

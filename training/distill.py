@@ -57,6 +57,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     file: str = ""  # a table with the columns lang and text instead of the parallel sets; of targets=own
     tokenizer: str = ""  # of the static student; default the bundled encoder's
     sources: tuple[str, ...] = tuple(SOURCES)
+    langs: tuple[str, ...] = ()  # only pairs of these languages; empty = all
     dim: int = 256  # the teacher's axes (MiniLM has 384) are projected to their widest ones
     steps: int = 5_200  # 27 minutes on 2 cores
     batch: int = 4_096  # pairs a step
@@ -139,8 +140,12 @@ def load_corpus(config: Config) -> Corpus:
         raise ConfigError(f"targets={config.targets}: MiniLM reads English alone, name another teacher=")
     pairs = lone_texts(Path(config.file)) if config.file else training_pairs(data_dir(), config.sources)
     kept = capped(pairs, config.cap, config.seed)
+    if config.langs:
+        kept = kept[np.isin(np.array(pairs.lang)[kept], config.langs)]
+        if missing := set(config.langs) - {pairs.lang[i] for i in kept}:
+            raise ConfigError(f"langs={','.join(config.langs)}: no pair in {', '.join(sorted(missing))}")
     if config.max_pairs:
-        kept = np.sort(np.random.default_rng(config.seed).choice(kept, config.max_pairs, replace=False))
+        kept = np.sort(np.random.default_rng(config.seed).choice(kept, min(config.max_pairs, len(kept)), replace=False))
     lang, source = [pairs.lang[i] for i in kept], [pairs.source[i] for i in kept]
     english, english_id = unique_texts([pairs.english[i] for i in kept])
     texts, text_id = unique_texts([pairs.text[i] for i in kept])

@@ -165,11 +165,12 @@ def machine() -> str:
 
 
 def _short(value: Any) -> Any:
-    """A path without the folders of this machine: results are read elsewhere."""
+    """A path without the folders of this machine: results are read elsewhere. Of a run's `best` the run is kept."""
     if not isinstance(value, str) or not value.partition("=")[2].startswith("/") and not value.startswith("/"):
         return value
     key, equals, path = value.rpartition("=")
-    return f"{key}{equals}{Path(path).name}"
+    kept = 2 if Path(path).name in ("best", "complete", "onelook", "model") else 1
+    return f"{key}{equals}{'/'.join(Path(path).parts[-kept:])}"
 
 
 def write_result(path: Path, config: msgspec.Struct, data_hash: str, seed: int, metrics: Mapping[str, Any]) -> Path:

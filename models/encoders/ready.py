@@ -76,12 +76,14 @@ def load(ref: str | Path | Bundle | None = None, name: str = OWN) -> Loaded:
     return Loaded(name, encoder, calibration, read_vectors(path / QUERY_VECTORS, encoder), clusters)
 
 
-def ready(loaded: Loaded, queries: Sequence[Query], match: MatchConfig | None = None) -> Ready:
-    """Embed the queries with a version, as far as their vectors did not come with it. Blocking.
+def ready(
+    loaded: Loaded, queries: Sequence[Query], match: MatchConfig | None = None, kept: Known | None = None
+) -> Ready:
+    """Embed the queries with a version, as far as their vectors did not come with it and are not `kept`. Blocking.
 
     Of one that was ready before, only what changed is made anew: with 100,000 queries a change takes under a second.
     """
-    encoder = CachedEncoder(loaded.encoder, loaded.known)
+    encoder = CachedEncoder(loaded.encoder, {**kept, **loaded.known} if kept else loaded.known)
     before = loaded.matcher if isinstance(loaded, Ready) else None
     matcher = Matcher(match or MatchConfig(), queries, encoder, background_texts(), loaded.calibration, before=before)
     return Ready(loaded.name, loaded.encoder, loaded.calibration, loaded.known, loaded.clusters, matcher=matcher)

@@ -191,15 +191,17 @@ async def _show(
     started = time.monotonic()
     pace = ReplayConfig(rate=rate or None)
     feed = asyncio.create_task(asyncio.to_thread(ingest_file, settings, posts, pace, stop=feeding))
+    told = ""
     while True:
         counts = await view.counts()
         clusters = await view.redis.zcard(view.key("clusters"))
-        out.print(
-            f"  {time.monotonic() - started:5.0f} s   posts {counts.get('read', 0):6,}   matches "
-            f"{counts.get('alert', 0) + counts.get('suggestion', 0):5,}   alerts {counts.get('alert', 0):5,}   "
-            f"clusters {clusters:4,}",
-            end="\r",
+        now = (
+            f"posts {counts.get('read', 0):6,}   matches {counts.get('alert', 0) + counts.get('suggestion', 0):5,}   "
+            f"alerts {counts.get('alert', 0):5,}   clusters {clusters:4,}"
         )
+        if out.is_terminal or now != told:  # a log gets a line where something changed, not one of all
+            out.print(f"  {time.monotonic() - started:5.0f} s   {now}", end="\r" if out.is_terminal else "\n")
+        told = now
         if feed.done():
             sent = feed.result()
             through = sum(counts.get(k, 0) for k in OUTCOMES)

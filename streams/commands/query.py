@@ -15,7 +15,9 @@ from models.bars import Bars
 from models.encoders.ready import Ready
 from models.errors import ConfigError, QueryError
 from models.feedback.teach import teach
+from models.filters import Where
 from models.moments import rfc3339
+from models.places.gazetteer import Gazetteer
 from models.queries import Query, load_queries, read_pack
 from streams.broker.labels import read_labels
 from streams.broker.queries import publish_queries, read_queries
@@ -82,7 +84,13 @@ def _bar(q: Query) -> str:
 def _reads(q: Query) -> str:
     """Its filter and its end, in words."""
     asked = msgspec.structs.asdict(q.where) if q.where else {}
-    parts = [f"{name} {', '.join(map(str, value))}" for name, value in asked.items() if value]
+    if asked.get("place"):
+        del asked["area"]
+    parts = [
+        f"{name} {value if isinstance(value, str) else ', '.join(map(str, value))}"
+        for name, value in asked.items()
+        if value
+    ]
     return "; ".join([*parts, *([f"until {q.expires}"] if q.expires else [])])
 
 
@@ -142,6 +150,7 @@ def edit(settings: Settings, query_id: str, given: dict[str, Any]) -> None:
     \b
     crisis query edit need.water --languages ht,fr --probability 0.7
     crisis query edit need.water --languages "" --alerts-per-hour 20
+    crisis query edit need.water --area "Port-au-Prince"
     """
     if not given:
         raise click.UsageError("say what to change; `crisis query edit --help` lists it")
@@ -152,6 +161,19 @@ def _publish(settings: Settings, changes: dict[str, Query]) -> None:
     publish_queries(settings, changes)
     for q in changes.values():
         click.echo(f"{q.id} is live, version {q.version}, {len(q.texts())} sentences")
+        if q.where and q.where.place:
+            _tell_area(q.where)
+
+
+def _tell_area(where: Where) -> None:
+    """Which place was taken, and which others are called so."""
+    south, west, north, east = where.area
+    click.echo(
+        f"it reads posts from {where.place} ({south:g} to {north:g} N, {west:g} to {east:g} E) or naming a place there"
+    )
+    name = where.place.partition(",")[0]
+    if others := [p.full_name for p in Gazetteer.bundled().called(name) if p.full_name != where.place]:
+        click.echo(f"also called so: {'; '.join(others[:5])}")
 
 
 @query.command()

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from models.errors import ConfigError, QueryError
-from models.filters import Where
+from models.filters import Where, located
 from models.moments import rfc3339
 from models.queries import Query, check_query
 from models.records import KINDS
@@ -29,7 +29,11 @@ _OPTIONS = (
     ),
     click.option("--languages", help="Only posts in these languages, such as es,qu. '' takes the filter away."),
     click.option("--sources", help="Only posts of these sources, such as sms,bluesky."),
-    click.option("--area", help="Only posts that say they are in SOUTH,WEST,NORTH,EAST, degrees."),
+    click.option(
+        "--area",
+        help="Posts from there, or naming a place there: a place (Jacmel; Springfield, Illinois; Puebla (town), MX), "
+        "or SOUTH,WEST,NORTH,EAST in degrees. '' takes it away.",
+    ),
     click.option("--must", help="Only posts with one of these words, comma separated; * ends a word anyhow."),
     click.option("--must-not", help="Only posts with none of these words."),
     click.option("--expires", help="When it ends: 2026-12-01T18:00:00Z, or 6h, 2d from now. '' = never."),
@@ -82,12 +86,8 @@ def _where(known: Query, given: dict[str, Any]) -> Where | None:
         for name in ("languages", "sources", "must", "must_not")
         if name in given
     }
-    if "area" in given:
-        try:
-            lists["area"] = [float(part) for part in given["area"].split(",") if part.strip()]
-        except ValueError:
-            raise QueryError(f"area {given['area']!r}: write SOUTH,WEST,NORTH,EAST in degrees") from None
-    where = msgspec.structs.replace(known.where or Where(), **lists)
+    area = located(given["area"]) if "area" in given else {}
+    where = msgspec.structs.replace(known.where or Where(), **lists, **area)
     return None if where == Where() else where
 
 

@@ -18,6 +18,7 @@ from rich.table import Table
 from models.clustering import ClusterConfig
 from models.clusters.thresholds import suggest_thresholds
 from models.errors import Rejected, SampleTooSmall
+from models.moving_words import moving_words
 from models.posts import parse_post
 from models.queries import load_queries
 from models.records import MatchedFrame, Origin, Post
@@ -146,7 +147,12 @@ def embed(settings: Settings, file: Path, out: Path, version: str | None) -> Non
 @click.command()
 @click.argument("file", type=FILE)
 @click.option("--scores", type=OUT, required=True, help='JSON lines to write: {"id", "scores": {query id: score}}.')
-@click.option("--explain", is_flag=True, help='Add "matches": the readings of each post and what adds up to them.')
+@click.option(
+    "--explain",
+    is_flag=True,
+    help='Add "matches": the readings of each post and what adds up to them; and "words": what leaving out each word '
+    "does to the first, for which the post is read once a word.",
+)
 @PACKS
 @VERSION
 @click.pass_obj
@@ -164,7 +170,9 @@ def match(settings: Settings, file: Path, scores: Path, explain: bool, packs: Pa
             for number, post, row in zip(numbers, posts, matcher.scores(vectors).tolist(), strict=True):
                 line: dict[str, object] = {"id": post.id, "scores": dict(zip(ids, row, strict=True))}
                 if explain:
-                    line["matches"] = [structs.replace(m, post_id=post.id) for m in found if m.post_id == number]
+                    mine = [structs.replace(m, post_id=post.id) for m in found if m.post_id == number]
+                    line["matches"] = mine
+                    line["words"] = [moving_words(matcher, encoder, post, m.query_id) for m in mine[:1]]
                 out.write(_json(line) + b"\n")
             advance(len(posts))
 

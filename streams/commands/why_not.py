@@ -18,10 +18,12 @@ from models.encoders.ready import Ready
 from models.errors import CrisisError, Rejected
 from models.feedback.teach import teach
 from models.moments import rfc3339
+from models.moving_words import moving_words, moving_words_told
 from models.posts import parse_post
 from models.pseudonyms import Pseudonyms
 from models.queries import load_queries
 from models.records import Alert, Frame, Match, MatchedFrame, Post, PutBy, account_of
+from models.why_not import likeliest
 from models.why_not import why_not as explain
 from streams.broker.labels import read_labels
 from streams.broker.queries import read_queries
@@ -63,6 +65,7 @@ class Trace:
 @click.option("--lang", help="Language of the text. Default: found by itself.")
 @click.option("--source", default="text", show_default=True, help="Source of the text, for queries that ask for one.")
 @click.option("--last", "last_s", type=Span(), default="24h", show_default=True, help="How far back to look for it.")
+@click.option("--words", is_flag=True, help="Also say which words moved the likeliest query; takes a second.")
 @click.option("--bundled", is_flag=True, help="With --text: use the bundled packs; needs no broker.")
 @VERSION
 @click.pass_obj
@@ -73,6 +76,7 @@ def why_not(
     lang: str | None,
     source: str,
     last_s: float,
+    words: bool,
     bundled: bool,
     version: str | None,
 ) -> None:
@@ -80,7 +84,7 @@ def why_not(
 
     \b
     crisis why-not bsky:did:plc:x/3k
-    crisis why-not --text "nou bezwen dlo" --bundled
+    crisis why-not --text "nou bezwen dlo" --bundled --words
     """
     if (post_id is None) == (text is None):
         raise click.UsageError("give the id of a post, or --text")
@@ -91,12 +95,25 @@ def why_not(
         post = _post(text, lang, source)
         vector = ready.encoder.encode([post.text])[0]
         click.echo(printable(explain(ready.matcher, post, vector)))
+        if words:
+            click.echo(printable(_by_words(ready, post, vector)))
     else:
         pseudonyms = load_pseudonyms(settings, must=False)
-        click.echo(printable(_of(settings, pseudonyms, post_id or "", last_s, version)))
+        click.echo(printable(_of(settings, pseudonyms, post_id or "", last_s, version, words)))
 
 
-def _of(settings: Settings, pseudonyms: Pseudonyms, typed: str, last_s: float, version: str | None) -> str:
+def _by_words(ready: Ready, post: Post, vector: np.ndarray) -> str:
+    """Which words moved the likeliest query, and by how much."""
+    if not (query_id := likeliest(ready.matcher, post, vector)):
+        return ""
+    moved = moving_words(ready.matcher, ready.encoder, post, query_id)
+    told = moving_words_told(moved, post.text) or "none by itself"
+    return f"Words that moved {query_id} (log-odds {moved.log_odds:+.2f}): {told}."
+
+
+def _of(
+    settings: Settings, pseudonyms: Pseudonyms, typed: str, last_s: float, version: str | None, words: bool = False
+) -> str:
     post_id = pseudonyms.id(typed)
     for alert in sorted(asyncio.run(_alerts(settings, post_id)), key=lambda a: a.status):  # active, then withdrawn
         if alert.status == "active" and alert.level == "alert":
@@ -112,7 +129,9 @@ def _of(settings: Settings, pseudonyms: Pseudonyms, typed: str, last_s: float, v
     if trace.post is not None and trace.vector is not None:
         ready = make_ready(settings, chosen(settings, version), list(read_queries(settings).values()))
         ready = _taught(settings, ready)
-        return explain(ready.matcher, trace.post, _vector(trace, ready), trace.matches)
+        vector = _vector(trace, ready)
+        said = explain(ready.matcher, trace.post, vector, trace.matches)
+        return f"{said} {_by_words(ready, trace.post, vector)}" if words else said
     if refused := _refused(settings, pseudonyms, post_id):
         return refused
     if trace.put_by is not None:

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 from msgspec import Struct
 
 from models.errors import QueryError, ServiceError
-from models.filters import Where
+from models.filters import Where, located
 from models.moments import rfc3339
+from models.moving_words import Moved
 from models.queries import Query, check_query
-from models.records import KINDS
+from models.records import KINDS, Alert, Post
 from streams.broker.queries import publish_queries, read_queries
 from streams.config import Settings
 from streams.dashboard.lessons import Lessons
 from streams.search.follower import Searcher
 from streams.search.rehearsal import HOUR_S, Rehearsal
 
-__all__ = ["Draft", "Drafts", "Outcome"]
+__all__ = ["Draft", "Drafts", "Outcome", "Words"]
 
 SHOWN = 8  # alerts that are shown, the likeliest
+ASKED = 4  # alerts of which somebody asks for the words at a time: they share one thread
 LONGEST_H, MOST_SENTENCES = 48.0, 50
 
 
@@ -34,6 +37,7 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
     sentences: list[str]
     lang: str = "en"
     where: Where = Where()
+    area: str = ""  # a place by name, or south, west, north, east; in place of that of `where`
     probability: float | None = None
     alerts_per_hour: float | None = None
     expires: str = ""
@@ -46,6 +50,7 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
             raise QueryError(f"{self.query_id!r}: say need, offer, warning, order or report, and a short name")
         if len(self.sentences) > MOST_SENTENCES or not self.lang.replace("-", "").isalnum():
             raise QueryError(f"at most {MOST_SENTENCES} sentences, in a language such as en or pt-BR")
+        where = msgspec.structs.replace(self.where, **located(self.area)) if self.area else self.where
         return check_query(
             Query(
                 id=self.query_id,
@@ -53,7 +58,7 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
                 category=category,
                 label=category.replace("_", " ").capitalize(),
                 sentences={self.lang: [text.strip() for text in self.sentences if text.strip()]},
-                where=None if self.where == Where() else self.where,
+                where=None if where == Where() else where,
                 probability=self.probability,
                 alerts_per_hour=self.alerts_per_hour,
                 expires=self.expires,
@@ -79,6 +84,7 @@ class Outcome(Struct, frozen=True):
     alerts: int
     suggestions: int
     already: int
+    place: str  # that its area was taken to be, where it was asked for by name
     alerts_an_hour: float
     cpu_s_an_hour: float
     by_hour: dict[str, int]  # start of the hour, RFC 3339 → alerts
@@ -94,11 +100,19 @@ class Outcome(Struct, frozen=True):
             len(done.alerts),
             done.suggestions,
             done.already,
+            query.where.place if query.where else "",
             round(len(done.alerts) / done.hours, 2),
             round(done.cpu_s / done.hours, 4),
             {rfc3339(hour * HOUR_S): count for hour, count in sorted(done.by_hour.items())},
             [Example(p.text, p.lang, m.probability or 0.0, rfc3339(p.created_at)) for p, m in likeliest],
         )
+
+
+class Words(Struct, frozen=True, omit_defaults=True):
+    """Answer of /api/words: which words move a reading, or why that cannot be said."""
+
+    moved: Moved | None = None
+    problem: str = ""
 
 
 class Drafts:
@@ -107,6 +121,7 @@ class Drafts:
     def __init__(self, settings: Settings, searcher: Searcher | None, lessons: Lessons) -> None:
         self._settings, self._searcher, self._lessons = settings, searcher, lessons
         self._trying = False
+        self._asking = 0
 
     async def tried(self, draft: Draft) -> Outcome:
         """Raises QueryError for a draft that is no query, ServiceError where it cannot be tried now."""
@@ -123,6 +138,23 @@ class Drafts:
             return Outcome.of(query, await self._searcher.rehearse(query, list(active.values()), labels, last_s))
         finally:
             self._trying = False
+
+    async def words(self, alert: Alert) -> Words:
+        """Which words of an alert's post move its reading, or why that cannot be said now."""
+        if self._searcher is None:
+            return Words(problem="this dashboard runs without search, and so without an encoder to ask")
+        if self._asking >= ASKED:
+            return Words(problem="others are asking why: open it again in a few seconds")
+        self._asking += 1
+        try:
+            active = await asyncio.to_thread(read_queries, self._settings)
+            post = Post(alert.post.id, alert.post.text, 0.0, 0.0, alert.post.lang, alert.post.source)
+            labels = list(self._lessons.labels.values())
+            return Words(await self._searcher.moved(post, alert.query_id, list(active.values()), labels))
+        except (QueryError, ServiceError) as error:
+            return Words(problem=str(error))
+        finally:
+            self._asking -= 1
 
     async def saved(self, draft: Draft) -> Query:
         """Make it live. Raises QueryError for one that is there already."""

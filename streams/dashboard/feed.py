@@ -30,6 +30,7 @@ from streams.broker.backoff import Good, keep_up
 from streams.broker.lag import LagReader
 from streams.broker.topics import AGENTS
 from streams.config import Settings
+from streams.dashboard.batches import Batch, Batches
 from streams.dashboard.page_model import Board, Filter
 from streams.dashboard.stats import COUNTED, Rate, Stats, biggest, encode, percentiles, worker_statuses
 from streams.pipeline.outcomes import put_by
@@ -53,15 +54,6 @@ class _News(Struct, frozen=True):
 
     alert: Alert | None = None
     cluster: ClusterEvent | None = None
-
-
-class Batch(Struct, frozen=True):
-    """What came within one flush, or a call to start over."""
-
-    number: int
-    alerts: list[Alert] = []
-    clusters: list[ClusterEvent] = []
-    resync: bool = False
 
 
 class Event(Struct, frozen=True):
@@ -93,7 +85,7 @@ class Feed:
         self.loaded = asyncio.Event()
         self._search_status, self._taught = search_status, taught
         self._number = 0
-        self._kept: deque[Batch] = deque(maxlen=KEPT_BATCHES)
+        self._kept = Batches(KEPT_BATCHES)
         self._viewers: set[asyncio.Queue[Batch | Stats]] = set()
         self._alerts: dict[str, Alert] = {}  # waiting for the next flush
         self._clusters: dict[str, ClusterEvent] = {}
@@ -171,8 +163,9 @@ class Feed:
 
     def _send(self, resync: bool) -> None:
         self._number += 1
-        alerts, clusters = list(self._alerts.values()), list(self._clusters.values())
+        alerts, clusters = self._alerts, self._clusters
         self._alerts, self._clusters = {}, {}
+        self._kept.forget(alerts, clusters)
         batch = Batch(self._number, resync=True) if resync else Batch(self._number, alerts, clusters)
         self._kept.append(batch)
         self._hand_out(batch)
@@ -269,15 +262,15 @@ class Feed:
         if not last_id:
             return []
         boot, _, number = last_id.rpartition("-")
-        first = self._kept[0].number if self._kept else self._number + 1
+        first = self._kept.first(self._number + 1)
         with contextlib.suppress(ValueError):
             if boot == self.boot and first - 1 <= int(number) <= self._number:
-                return [b for b in self._kept if b.number > int(number)]
+                return self._kept.after(int(number))
         return [Batch(self._number, resync=True)]
 
     def _event(self, batch: Batch, wanted: Filter) -> Event:
         event_id = f"{self.boot}-{batch.number}"
         if batch.resync:
             return Event("resync", b"{}", event_id)
-        shown = [self.board.shown(a, wanted) for a in batch.alerts]
-        return Event("live", encode({"alerts": shown, "clusters": batch.clusters}), event_id)
+        shown = [self.board.shown(a, wanted) for a in batch.alerts.values()]
+        return Event("live", encode({"alerts": shown, "clusters": list(batch.clusters.values())}), event_id)

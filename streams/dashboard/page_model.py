@@ -191,7 +191,7 @@ class Board:
         """The alert as the page gets it: only web links, and nothing of a post that was deleted or edited away."""
         post = msgspec.structs.replace(alert.post, url=web_link(alert.post.url))
         if alert.status == "withdrawn":
-            post = msgspec.structs.replace(post, text="", url=None, geo=None)
+            post = msgspec.structs.replace(post, text="", url=None, geo=None, places=[])
         here = self._folded.get(alert.alert_id)
         return Shown(
             msgspec.structs.replace(alert, post=post),

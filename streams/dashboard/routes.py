@@ -12,6 +12,7 @@
 | POST /api/labels/undo | takes TakenBack |
 | /open?post | on to the post at its platform, from the vault, or Link as JSON; role label |
 | /api/access | who asked for what lately, without texts, and who opened which post; role administer |
+| /api/words?alert | Words: which words of its post move an alert's reading, and by how much |
 | POST /api/queries/try | takes Draft, answers with Outcome: what a query would have alerted; role label |
 | POST /api/queries | takes Draft, makes it live, answers with the Query; refuses an id that is there; role administer |
 | /events?(filter)&since | server-sent events, see feed.py |
@@ -43,7 +44,7 @@ from streams.config import Settings
 from streams.dashboard.access import ANYBODY, NOBODY, People
 from streams.dashboard.asked import json_of, number, require, sent, streamed
 from streams.dashboard.categories import bundled_categories
-from streams.dashboard.drafts import Draft, Drafts
+from streams.dashboard.drafts import Draft, Drafts, Words
 from streams.dashboard.feed import Feed
 from streams.dashboard.headers import GUESS_S, log_in, log_out, person_of
 from streams.dashboard.lessons import Lessons, Said, TakenBack
@@ -98,6 +99,7 @@ class Routes:
             Route("/api/labels/undo", self.take_back, methods=["POST"]),
             Route("/api/access", self.access),
             Route("/open", self.open),
+            Route("/api/words", self.words),
             Route("/api/queries/try", self.try_query, methods=["POST"]),
             Route("/api/queries", self.save_query, methods=["POST"]),
             Route("/events", self.events),
@@ -249,6 +251,13 @@ class Routes:
     async def events(self, request: Request) -> Response:
         last_id = request.headers.get("last-event-id") or request.query_params.get("since")
         return streamed(self.feed.events(Filter.of(request.query_params), last_id))
+
+    async def words(self, request: Request) -> Response:
+        await self._loaded()
+        alert = self.feed.board.alert(request.query_params.get("alert", ""))
+        if alert is None or alert.status != "active":
+            return json_of(Words(problem="this alert is not on the board any more"))
+        return json_of(await self.drafts.words(alert))
 
     async def try_query(self, request: Request) -> Response:
         require(request, "label")

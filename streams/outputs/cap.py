@@ -139,7 +139,7 @@ def _info(alert: Alert) -> cap.Info:
         headline=shorten(f"{'Unverified' if active else 'Withdrawn'} {what}", 160),
         description=printable(alert.post.text) if active else None,
         web=web_link(alert.post.url) if active else None,
-        areas=[_area(alert)] if active and alert.post.geo else [],
+        areas=[_area(alert)] if active and (alert.post.geo or alert.post.places) else [],
     )
     info.language = _language(alert.post.lang) if active else "en"
     info.parameters_from_dict(_parameters(alert))
@@ -169,6 +169,10 @@ def _parameters(alert: Alert) -> dict[str, str]:
 
 
 def _area(alert: Alert) -> cap.Area:
-    """The point the post carries, as a circle of radius 0: how exact it is nobody said."""
+    """The point the post carries, as a circle of radius 0: how exact it is nobody said. Else the place it names."""
     geo = alert.post.geo
+    if geo is None:
+        named = alert.post.places[0]
+        told = f"{printable(named.name)}, named in the post ({named.confidence:.0%} likely meant)"
+        return cap.Area(area_desc=told, circles=[f"{named.lat:.6f},{named.lon:.6f} {named.radius_km:.1f}"])
     return cap.Area(area_desc="Place given by the post", circles=[f"{geo.lat:.6f},{geo.lon:.6f} 0"])

@@ -1,4 +1,8 @@
-"""Alerts as GeoJSON (RFC 7946): one Feature each; its geometry is null where the post says no place."""
+"""Alerts as GeoJSON (RFC 7946): one Feature each; its geometry is null where the post says no place.
+
+A post that only names a place stands at the middle of the likeliest; the property `place` then says which it is, how
+likely it is meant and how far it reaches. Without that property the point is the post's own.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from models.records import Alert
+from models.records import Alert, Geo, NamedPlace
 from streams.outputs import Options, Print, print_lines
 from streams.outputs.printable import safe_json
 
@@ -22,7 +26,10 @@ def feature(alert: Alert) -> dict:
     """A Feature whose properties are the alert itself, without the place. GeoJSON puts longitude first."""
     properties = msgspec.to_builtins(alert)
     properties["post"].pop("geo", None)
-    geo = alert.post.geo
+    geo: Geo | NamedPlace | None = alert.post.geo
+    if geo is None and alert.post.places:
+        geo = alert.post.places[0]
+        properties["place"] = msgspec.to_builtins(geo)
     geometry = None if geo is None else {"type": "Point", "coordinates": [geo.lon, geo.lat]}
     return {"type": "Feature", "id": alert.alert_id, "geometry": geometry, "properties": properties}
 

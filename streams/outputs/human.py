@@ -61,6 +61,7 @@ def _alert(alert: Alert, edited: bool) -> Text:
     facts = [printable(alert.post.lang), printable(alert.post.source)]
     facts += [web_link(alert.post.url)] if web_link(alert.post.url) else []
     facts += [f"{alert.post.geo.lat:.5f}, {alert.post.geo.lon:.5f}"] if alert.post.geo else []
+    facts += [f"names {printable(p.name)} ({p.confidence:.0%})" for p in alert.post.places]
     near = alert.evidence
     facts.append(f"near “{printable(near.nearest)}” ({printable(near.nearest_lang)}, {near.nearest_cosine:.2f})")
     text.append("  " + " · ".join(facts) + f" · {alert.alert_id[:8]}", style="dim")

@@ -234,9 +234,9 @@ def tally(frame: MatchedFrame) -> dict[str, int]:
 
 
 def blank(alert: Alert) -> Alert:
-    """The alert without its post's text, link and place: a withdrawal does not publish them once more."""
-    post = msgspec.structs.replace(alert.post, text="", url=None, geo=None)
-    return msgspec.structs.replace(alert, post=post)
+    """The alert without its post's text, link and places, and what was read in it: a withdrawal tells none of it."""
+    post = msgspec.structs.replace(alert.post, text="", url=None, geo=None, places=[])
+    return msgspec.structs.replace(alert, post=post, evidence=msgspec.structs.replace(alert.evidence, signs=[]))
 
 
 async def settle_alerts(frame: MatchedFrame, alerts: list[Alert], known: Alerts) -> list[Alert]:

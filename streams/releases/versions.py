@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from models.encoders.kept_vectors import KeptVectors
 from models.encoders.ready import Loaded, Ready, load, ready
 from models.encoders.registry import OWN, Registry, version_cache
 from models.errors import ConfigError, ServiceError
@@ -40,8 +41,35 @@ def load_version(settings: Settings, name: str, cache: Path | None = None) -> Lo
 
 
 def make_ready(settings: Settings, loaded: Loaded, queries: Sequence[Query]) -> Ready:
-    """Embed the queries with a version. Blocking."""
-    return ready(loaded, queries, settings.match)
+    """Embed the queries with a version. Blocking.
+
+    Sentences that people added are encoded once on this machine: their vectors are kept for the next start.
+    """
+    version, asked = loaded.encoder.version, _custom_sentences(loaded, queries)
+    if not asked:
+        return ready(loaded, queries, settings.match)
+    store = KeptVectors(vector_file())
+    kept = store.read(version, loaded.encoder.dim, asked)
+    made = ready(loaded, queries, settings.match, kept)
+    if len(kept) < len(asked):
+        fresh = set(asked) - kept.keys()
+        looks = made.matcher.directions.looks
+        store.write(
+            version, {t: v for one in looks for t, v in zip(one.texts, one.sentences, strict=True) if t in fresh}
+        )
+    return made
+
+
+def vector_file() -> Path:
+    """Where vectors of sentences that people added are kept on this machine."""
+    return version_cache().parent / "vectors.sqlite"
+
+
+def _custom_sentences(loaded: Loaded, queries: Sequence[Query]) -> list[str]:
+    """Each sentence whose vector neither came with the version nor is held by it, once."""
+    held = loaded.queries if isinstance(loaded, Ready) else {}
+    changed = [q for q in queries if (known := held.get(q.id)) is None or known.sentences != q.sentences]
+    return list(dict.fromkeys(text for q in changed for _, text in q.texts() if text not in loaded.known))
 
 
 def current_version(settings: Settings) -> tuple[str, str]:

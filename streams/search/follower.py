@@ -22,7 +22,9 @@ from models.encoders.ready import Loaded
 from models.encoders.registry import OWN
 from models.errors import CrisisError, EncoderError, ServiceError
 from models.feedback.records import Label
+from models.moving_words import Moved
 from models.queries import Query
+from models.records import Post
 from streams.broker.backoff import Good, keep_up
 from streams.broker.topics import partitions_of
 from streams.config import Settings
@@ -142,6 +144,17 @@ class Searcher:
             raise ServiceError(self._message or "search is still loading its encoder: try again in a few seconds")
         return await asyncio.get_running_loop().run_in_executor(
             self._rehearsing, self.window.rehearse, query, queries, labels, last_s
+        )
+
+    async def moved(self, post: Post, query_id: str, queries: Sequence[Query], labels: Sequence[Label]) -> Moved:
+        """Which words of a post move its reading by a query (`Window.moved`); one after the other.
+
+        Raises ServiceError while no encoder is loaded, QueryError where there is no such query.
+        """
+        if self.window is None:
+            raise ServiceError(self._message or "search is still loading its encoder: try again in a few seconds")
+        return await asyncio.get_running_loop().run_in_executor(
+            self._rehearsing, self.window.moved, post, query_id, queries, labels
         )
 
     # -- in the background

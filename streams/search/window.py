@@ -30,8 +30,9 @@ from models.encoders.registry import OWN
 from models.errors import CrisisError, Rejected
 from models.feedback.records import Label
 from models.feedback.teach import teach
+from models.moving_words import Moved, moving_words
 from models.queries import Query
-from models.records import EmbeddedFrame, Origin
+from models.records import EmbeddedFrame, Origin, Post
 from streams.broker.backoff import Good, keep_up
 from streams.broker.connect import client_options
 from streams.broker.reading import kafka_ms
@@ -101,6 +102,15 @@ class Window:
             self._version = made = ready(self._version, [*beside, query], self.settings.match)
             taught, self._taught = teach(made, labels, self._taught)
         return rehearse(self._frames(self.newest - last_s), taught, query.id, Bars(self.settings.match))
+
+    def moved(self, post: Post, query_id: str, queries: Sequence[Query], labels: Sequence[Label]) -> Moved:
+        """Which words of a post move its reading by a query, among these and with what people taught. One at a time;
+        blocking, as many texts are read as the post has words. Raises QueryError where the query is not among them.
+        """
+        with self._encoding:
+            self._version = made = ready(self._version, list(queries), self.settings.match)
+            taught, self._taught = teach(made, labels, self._taught)
+            return moving_words(taught.matcher, self.encoder, post, query_id)
 
     def _frames(self, since: float) -> Iterator[EmbeddedFrame]:
         """The newest posts in the order they were seen, as the match stage gets them."""

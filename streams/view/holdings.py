@@ -33,7 +33,7 @@ class Holdings:
         for start in range(0, len(post_ids), AT_A_TIME):
             ids = post_ids[start : start + AT_A_TIME]
             alerts = await self._view.alerts_of(ids)
-            found["alerts"] += sum(bool(a.post.text or a.post.url or a.post.geo) for a in alerts)
+            found["alerts"] += sum(bool(a.post.text or a.post.url or a.post.geo or a.post.places) for a in alerts)
             for post_id in ids:
                 named = b'"post_id":' + msgspec.json.encode(post_id)
                 found["clusters"] += sum(named in cluster for cluster in clusters)

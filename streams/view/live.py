@@ -25,6 +25,7 @@ lane; alerts carry a revision, clusters a version, and only a newer one replaces
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -37,7 +38,7 @@ from streams.config import Settings
 from streams.view.scripts import script
 from streams.view.status import WorkerStatus, decode_status, encode_status
 
-__all__ = ["LiveView"]
+__all__ = ["Counts", "LiveView"]
 
 _json = msgspec.json.Encoder().encode
 _alert = msgspec.json.Decoder(Alert).decode
@@ -53,8 +54,9 @@ class LiveView:
         self.redis, self.prefix = redis, settings.key_prefix
         self._most, self._ttl_s = settings.redis.recent_alerts, max(1, int(settings.redis.fold_h * 3600))
         self._retention_s = max(self._ttl_s, int(settings.topics.retention_h * 3600))
-        self._count, self._put_alerts, self._put_clusters = (
-            redis.register_script(script(name)) for name in ("count", "put_alerts", "put_clusters")
+        names = ("alerts_of", "count", "put_alerts", "put_clusters", "repeat")
+        self._alerts_of, self._count, self._put_alerts, self._put_clusters, self._repeat = (
+            redis.register_script(script(name)) for name in names
         )
 
     def key(self, name: str) -> str:
@@ -82,11 +84,10 @@ class LiveView:
 
     async def repeat(self, repeats: Iterable[Repeat]) -> None:
         """Count repeats with their originals. Call only for an origin that `count` accepted."""
-        pipe = self.redis.pipeline(transaction=False)
-        for r in repeats:
-            pipe.incr(self.key(f"repeats:{r.of}"))
-            pipe.expire(self.key(f"repeats:{r.of}"), self._ttl_s)
-        await pipe.execute()
+        counts = Counter(r.of for r in repeats)
+        if counts:
+            flat = [x for of, n in counts.items() for x in (of, n)]
+            await self._repeat(args=[self.prefix, self._ttl_s, *flat])
 
     async def repeats_of(self, post_ids: Sequence[str]) -> list[int]:
         """How often each post was repeated."""
@@ -95,10 +96,9 @@ class LiveView:
 
     async def alerts_of(self, post_ids: Iterable[str]) -> list[Alert]:
         """The known alerts of these posts or accounts; known are those of the fold window, listed or not."""
-        pipe = self.redis.pipeline(transaction=False)
-        for post_id in post_ids:
-            pipe.zrange(self.key(f"alerts-of:{post_id}"), 0, -1)
-        return await self._alerts(sorted({i for found in await pipe.execute() for i in found}))
+        ids = list(post_ids)
+        found = await self._alerts_of(args=[self.prefix, *ids]) if ids else []
+        return sorted(map(_alert, found), key=lambda alert: alert.alert_id)
 
     async def _alerts(self, ids: Sequence[bytes]) -> list[Alert]:
         found = await self.redis.mget([self.key(f"alert:{i.decode()}") for i in ids]) if ids else []

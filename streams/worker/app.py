@@ -28,6 +28,7 @@ from streams.worker.credentials import faust_credentials
 from streams.worker.health import Heart, serve_health
 from streams.worker.loop import add_agents
 from streams.worker.outbox import Outbox
+from streams.worker.renewed import Beyond, begin_anew, end_when_renewed
 from streams.worker.runtime import Runtime
 from streams.worker.threads import limit_native_threads
 from streams.worker.waiting import Waiting
@@ -112,6 +113,10 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
     async def report() -> None:
         await _report_forever(app, settings, agents, heart, waiting)
 
+    @app.task
+    async def look_for_new_topics() -> None:
+        await end_when_renewed(app, settings)
+
     if waiting is not None:
         app.task(waiting.run)
     return app
@@ -168,7 +173,7 @@ async def _report_forever(
     app: CrisisApp, settings: Settings, agents: Sequence[str], heart: Heart, waiting: Waiting | None
 ) -> None:
     """Once a second: lag, the worker's own status for the dashboard, and the watchdog."""
-    watchdog, work = Watchdog(settings.worker.stall_s), app.runtime.work
+    watchdog, beyond, work = Watchdog(settings.worker.stall_s), Beyond(), app.runtime.work
     redis_answers = True
     topics = {settings.topics.name(INPUTS[a]): INPUTS[a] for a in agents}
     ends: dict[Partition, int] = {}
@@ -178,13 +183,16 @@ async def _report_forever(
         heart.beat()
         metrics.loop_lag_seconds.set(max(0.0, time.monotonic() - late))
         at = _positions(app, topics)
-        ends = await _ends(app, at) or ends
+        told = await _ends(app, at)
+        if short := beyond.those(at, told):
+            await begin_anew(app, [TP(*part) for part in short], {topic for topic, _ in short})
+        ends = told or ends
         lag = dict.fromkeys(topics.values(), 0)
         for (topic, partition), end in ends.items():
             lag[topics[topic]] += max(0, end - at.get((topic, partition), end))
         for topic, frames in lag.items():
             metrics.lag.labels(topic).set(frames)
-        app.runtime.pace.frames = lag.get("posts.raw", 0) + lag.get("posts.clean", 0)
+        app.runtime.pace.told(lag)
         excused = not redis_answers and not work.computing
         stalled = watchdog.stalled(at, ends, time.monotonic(), work.returned(), excused, work.turns())
         if stalled and not app.rebalancing and (work.computing or await _broker_answers(settings)):

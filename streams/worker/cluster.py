@@ -9,10 +9,11 @@ import logging
 
 from models.audit import propose_merges
 from models.clustering import ClusterConfig
-from models.records import MatchedFrame
+from models.records import MatchedFrame, Origin
 from streams import metrics
 from streams.pipeline.clusters import ClusterStage, place_alerts
 from streams.releases.clusters import ClusterVersion
+from streams.view.live import Counts
 from streams.view.snapshots import Kept
 from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
@@ -32,6 +33,7 @@ class Cluster(Handler):
     """
 
     name = "cluster"
+    kind = MatchedFrame
 
     def __init__(self, runtime: Runtime, outbox: Outbox) -> None:
         super().__init__(runtime, outbox)
@@ -40,6 +42,10 @@ class Cluster(Handler):
         self._held: Events = []
         self._posts = 0  # applied since the last save
         self._turn = asyncio.Lock()  # a snapshot holds whole batches: what is in it has been told
+
+    def given_up(self, value: bytes, origin: Origin) -> list[tuple[Origin, Counts]]:
+        """Nothing: its posts have their outcomes, it is their clusters that are not known."""
+        return []
 
     def forget(self) -> None:
         """The partition moved to another worker: the next frames start from the saved snapshot."""
@@ -57,7 +63,7 @@ class Cluster(Handler):
             self.stage = await self._restore()
         stage = self.stage
         await self._version.follow(stage, self.runtime.encoder, self._config())
-        frames = [await self._version.bring(frame) for frame in await self._decode(events, MatchedFrame)]
+        frames = [await self._version.bring(frame) for frame in await self._decode(events)]
         changes, placed = await self.runtime.compute("cluster", stage.add_all, frames)
         alerts = await place_alerts(placed, self.view)
         await self.outbox.send_cluster_events(changes)

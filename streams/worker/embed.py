@@ -29,7 +29,9 @@ class Embed(Handler):
     name = "embed"
 
     async def __call__(self, events: Events) -> Events:
-        await self._read(*await self._divide(await self._decode(events, Frame)))
+        frames = await self._decode(events)
+        self.runtime.pace.took("posts.clean", len(events), sum(len(frame.posts) for frame in frames))
+        await self._read(*await self._divide(frames))
         return events
 
     async def _divide(self, frames: list[Frame]) -> tuple[list[Frame], dict[Origin, list[Post]]]:

@@ -26,9 +26,10 @@ class Match(Handler):
     """posts.embedded → alerts and posts.matched; and posts.waiting, with what was only skimmed."""
 
     name = "match"
+    kind = EmbeddedFrame
 
     async def __call__(self, events: Events) -> Events:
-        frames = await self._decode(events, EmbeddedFrame)
+        frames = await self._decode(events)
         serving = self.runtime.serving
         begun = [await self._begun_by(serving, frame) for frame in frames]
         matched = await self.runtime.compute("match", match_all, begun, self.runtime.bars)

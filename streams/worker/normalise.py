@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from itertools import islice
 
-from models.records import Frame
+from models.records import Frame, Origin
 from streams import metrics
 from streams.pipeline import stages
 from streams.pipeline.frames import split_frame
-from streams.worker.stage import Events, Handler, origin_of
+from streams.view.live import Counts
+from streams.worker.stage import Events, Handler, origin_of, refused
 
 
 class Normalise(Handler):
@@ -21,6 +22,7 @@ class Normalise(Handler):
         pseudonyms = self.runtime.pseudonyms
         raw = [(event.value or b"", origin_of(event), event.message.timestamp) for event in events]
         parsed = await self.runtime.compute("encode", lambda: [stages.parse(*one, pseudonyms) for one in raw])
+        self.runtime.pace.took("posts.raw", len(events), sum(len(one.posts) for one in parsed))
         await self._keep_links(parsed)
         claims = [claim for one in parsed for claim in one.claims]
         verdicts = iter(await self.runtime.folder.claim(claims))
@@ -36,6 +38,12 @@ class Normalise(Handler):
         await self.outbox.delivered()
         await self._count(counted)
         return events
+
+    def given_up(self, value: bytes, origin: Origin) -> list[tuple[Origin, Counts]]:
+        """As many posts as it has lines: it is not read again."""
+        lines = value.count(b"\n") + 1
+        told = refused(lines)
+        return [(origin, told | {"counts": told["counts"] | {"read": lines}})]
 
     async def _keep_links(self, parsed: list[stages.Parsed]) -> None:
         """Before the posts go on: an alert can be opened from its first moment."""

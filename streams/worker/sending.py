@@ -7,11 +7,15 @@ three. Here all that an agent made of a batch goes at once: one batch a partitio
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.codec import lz4_encode
 from aiokafka.partitioner import DefaultPartitioner
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from msgspec import Struct
 
 from streams.broker.connect import client_options
@@ -23,6 +27,11 @@ BATCH_BYTES = 950_000  # brokers refuse batches of more than 1,048,588 bytes
 PATIENCE_S = 1_200.0  # a broker that is away is waited for: what was read is not acknowledged meanwhile
 
 _partition_of = DefaultPartitioner()
+
+# aiokafka compresses at level 9, as brokers do, and has no setting: 2 to 8 % fewer bytes than level 1 for ten times the
+# time, on the event loop. Frames of real posts, µs and bytes a post: 5.2, 174 against .7, 190; with vectors 14, 671
+# against 1.1, 686. Whichever of its two builders is in use looks the function up in its own module.
+sys.modules[DefaultRecordBatchBuilder.__module__].lz4_encode = partial(lz4_encode, level=1)
 
 
 class Record(Struct, frozen=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -27,7 +27,7 @@ from streams.releases.versions import make_ready
 
 log = logging.getLogger(__name__)
 
-LEAST_FRAMES = 16  # a lag of seconds with less than this waiting is a pause, or a clock that is wrong
+LEAST_POSTS = 64  # a lag of seconds with less than this waiting is a pause, or a clock that is wrong
 FEW_POSTS = 100  # fewer are skimmed together with the next frame: a share of one post is none
 QUIET_S = 1.0
 
@@ -37,19 +37,29 @@ class Pace:
 
     def __init__(self, within_s: float) -> None:
         self.within_s = within_s
-        self.frames = 0  # not yet acknowledged of posts.raw and posts.clean, as the worker's report last found
+        self.posts = 0.0  # about so many wait in posts.raw and posts.clean
         self._lag_s, self._at = 0.0, 0.0
+        self._posts_each = {"posts.raw": 1.0, "posts.clean": 1.0}  # of a record, the mean of the last ones
+
+    def took(self, topic: str, records: int, posts: int) -> None:
+        """So many were read from the topic: frames that share records make few records of many posts."""
+        if records:
+            self._posts_each[topic] += (posts / records - self._posts_each[topic]) / 4
+
+    def told(self, lag: Mapping[str, int]) -> None:
+        """Records not yet acknowledged, by topic."""
+        self.posts = sum(each * lag.get(topic, 0) for topic, each in self._posts_each.items())
 
     def begin(self, frames: Sequence[Frame], now: float) -> float:
         """The lag in seconds of frames that are about to be read; 0 where hardly any other waits."""
         oldest = min((post.seen_at for frame in frames for post in frame.posts), default=now)
-        self._lag_s = max(0.0, now - oldest) if self.frames >= LEAST_FRAMES else 0.0
+        self._lag_s = max(0.0, now - oldest) if self.posts >= LEAST_POSTS else 0.0
         self._at = now
         return self._lag_s
 
     def room(self, now: float) -> bool:
         """May posts that were put by be read? Not beside new ones that wait themselves."""
-        quiet = abs(now - self._at) > QUIET_S and self.frames < LEAST_FRAMES
+        quiet = abs(now - self._at) > QUIET_S and self.posts < LEAST_POSTS
         return quiet or self._lag_s <= self.within_s / 2
 
 

@@ -8,10 +8,11 @@ import faust
 
 from models.errors import Rejected
 from models.moments import rfc3339
-from models.records import Frame, Origin, Reject
+from models.records import EmbeddedFrame, Frame, Origin, Reject
 from streams import metrics
 from streams.pipeline import stages
 from streams.pipeline.frames import decode_frames
+from streams.view.live import Counts
 from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
 
@@ -22,32 +23,48 @@ def origin_of(event: faust.Event) -> Origin:
     return Origin(event.message.partition, event.message.offset)
 
 
+def refused(posts: int) -> dict[str, dict[str, int]]:
+    """Counters of the live view for posts of a record that was given up."""
+    return {"counts": {"rejected": posts}, "reasons": {"worker_died": posts}}
+
+
+def posts_of(frame: Frame) -> int:
+    """Posts of the frame that have no outcome yet: those that were put by too."""
+    return len(frame.posts) + (len(frame.waiting) if isinstance(frame, EmbeddedFrame) else 0)
+
+
 class Handler:
     """What the handlers share: the runtime, where they send, and how a frame that cannot be read is refused."""
 
     name: str
+    kind: type[Frame] = Frame  # what it reads
 
     def __init__(self, runtime: Runtime, outbox: Outbox) -> None:
         self.runtime, self.outbox = runtime, outbox
         self.view = runtime.view
 
-    async def _decode(self, events: Events, kind: type[Frame]) -> list[Frame]:
+    async def _decode(self, events: Events) -> list[Frame]:
         frames = []
         for event in events:
             try:
-                frames += decode_frames(event.value or b"", kind)
+                frames += decode_frames(event.value or b"", self.kind)
             except Rejected as why:  # somebody else wrote to our inner topic
                 await self._refuse(origin_of(event), why.reason, str(why), event.value or b"", 0)
         return frames
 
     async def give_up(self, event: faust.Event, detail: str) -> None:
-        """Refuse a record as it came; of what it held only the lines are counted."""
+        """Refuse a record as it came; what it held counts as refused, unless it was counted before its worker died."""
         origin, value = origin_of(event), event.value or b""
         await self._refuse(origin, "worker_died", detail, value, 0)
         await self.outbox.delivered()
-        posts = value.count(b"\n") + 1 if self.name == "normalise" else 1
-        counts = {"rejected": posts, **({"read": posts} if self.name == "normalise" else {})}
-        await self.view.count(f"given-up:{self.name}", origin, {"counts": counts, "reasons": {"worker_died": posts}})
+        try:
+            await self.view.count_all(self.name, self.given_up(value, origin))
+        except Rejected:  # no frame, so of no place in posts.raw
+            await self.view.count(f"given-up:{self.name}", origin, refused(1))
+
+    def given_up(self, value: bytes, origin: Origin) -> list[tuple[Origin, Counts]]:
+        """What the posts of a record count as when it is refused. Raises Rejected if it is no frame."""
+        return [(frame.origin, refused(posts_of(frame))) for frame in decode_frames(value, self.kind)]
 
     async def _refuse(self, origin: Origin, reason: str, detail: str, raw: bytes, line: int) -> None:
         reject = Reject(reason, detail, self.name, origin, line, rfc3339(time.time()), raw[: stages.KEPT_OF_REJECT])

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
 import msgspec
@@ -19,12 +20,13 @@ from aiokafka.errors import IllegalStateError, KafkaError
 from msgspec import Struct
 
 from models.errors import Rejected
-from models.records import Frame
+from models.records import Frame, Origin
 from streams import metrics
 from streams.broker.backoff import Good, keep_up
 from streams.broker.connect import client_options
 from streams.pipeline.frames import decode_frames, split_frame
 from streams.pipeline.triage import TURNS, Turns
+from streams.view.live import Counts
 from streams.worker import careful
 from streams.worker.embed import Embed
 from streams.worker.outbox import Outbox
@@ -44,33 +46,50 @@ class TakeUp(Embed):
     name = "waiting"
 
     async def __call__(self, events: Events) -> Events:
-        for frame in await self._decode(events, Frame):
-            kept = await self._still_said(frame)
-            pieces = list(split_frame(kept, self.runtime.settings.worker.frame_bytes, CALL_POSTS))
-            for piece in pieces:
-                await self._read([piece], {})
-            left_out = len(frame.posts) - len(kept.posts)
-            counts = {"taken_up": len(frame.posts), "no_match": left_out}
-            if await self.view.count(self.name, frame.origin, {"counts": counts}):
-                metrics.taken_up.inc(len(frame.posts))
+        frames = await self._decode(events)
+        kept = await self._still_said(frames)
+        most_bytes = self.runtime.settings.worker.frame_bytes
+        for call in _calls([piece for frame in kept for piece in split_frame(frame, most_bytes, CALL_POSTS)]):
+            await self._read(call, {})
+        told = []
+        for frame, left in zip(frames, kept, strict=True):
+            counts = {"taken_up": len(frame.posts), "no_match": len(frame.posts) - len(left.posts)}
+            told.append((frame.origin, {"counts": counts}))
+        new = await self.view.count_all(self.name, told)
+        metrics.taken_up.inc(sum(len(frame.posts) for frame, first in zip(frames, new, strict=True) if first))
         return events
 
-    async def give_up(self, event: object, detail: str) -> None:
-        """Refuse a record that workers died on; all its posts count as refused."""
-        await super().give_up(event, detail)
-        with contextlib.suppress(Rejected):
-            for n, frame in enumerate(decode_frames(event.value, Frame)):
-                refused = len(frame.posts) - (n == 0)  # one is counted already
-                counts = {"taken_up": len(frame.posts), "rejected": refused}
-                await self.view.count(self.name, frame.origin, {"counts": counts})
+    def given_up(self, value: bytes, origin: Origin) -> list[tuple[Origin, Counts]]:
+        """Taken up, and refused: nothing of it waits any more."""
+        told = []
+        for at, of in super().given_up(value, origin):
+            counts = of["counts"] | {"taken_up": of["counts"]["rejected"]}
+            told.append((at, {**of, "counts": counts}))
+        return told
 
-    async def _still_said(self, frame: Frame) -> Frame:
-        """The frame without posts that were deleted or edited since."""
-        gone = await self.view.gone([post.id for post in frame.posts])
-        said = await self.runtime.folder.still_said(frame.posts, self.runtime.pseudonyms.key)
-        kept = [post for post in said if post.id not in gone]
-        elsewhere = frame.elsewhere + len(frame.posts) - len(kept)
-        return msgspec.structs.replace(frame, posts=kept, elsewhere=elsewhere)
+    async def _still_said(self, frames: Sequence[Frame]) -> list[Frame]:
+        """The frames without posts that were deleted or edited since."""
+        posts = [post for frame in frames for post in frame.posts]
+        gone = await self.view.gone([post.id for post in posts])
+        said = await self.runtime.folder.still_said(posts, self.runtime.pseudonyms.key)
+        still = {id(post) for post in said if post.id not in gone}  # a post may be there twice, with two texts
+        kept = [[post for post in frame.posts if id(post) in still] for frame in frames]
+        return [
+            msgspec.structs.replace(frame, posts=left, elsewhere=frame.elsewhere + len(frame.posts) - len(left))
+            for frame, left in zip(frames, kept, strict=True)
+        ]
+
+
+def _calls(pieces: Sequence[Frame]) -> Iterator[list[Frame]]:
+    """Pieces that are read in one encoder call: small frames share it as they share a record."""
+    call: list[Frame] = []
+    for piece in pieces:
+        if call and sum(len(frame.posts) for frame in call) + len(piece.posts) > CALL_POSTS:
+            yield call
+            call = []
+        call.append(piece)
+    if call:
+        yield call
 
 
 class Waiting:

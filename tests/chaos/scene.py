@@ -133,7 +133,7 @@ class Scene:
         return Outcome(
             fault, promised, round(over - began, 1), len(ids), lost, len(ids & self.witness.refused), doubled,
             round(max(0.0, recovered - over), 1),
-            None if told is None or began + told > recovered + AFTER_S else round(told, 1),
+            None if told is None or began + told > max(over, recovered) + AFTER_S else round(told, 1),
             [status for w, n in ends.items() for status in w.ended[n:]],
         )  # fmt: skip
 

@@ -11,6 +11,7 @@ import pytest
 from streams.config import Settings
 from streams.dashboard.feed import BIG_BATCH, KEPT_BATCHES, QUEUE, Feed
 from streams.dashboard.page_model import Filter
+from streams.pipeline.stages import blank
 from tests.dashboard.seeding import clusters_of, invent, several
 
 NOW = 1_795_000_000.0
@@ -164,3 +165,23 @@ async def test_clusters_travel_too(feed):
 async def test_a_strange_message_changes_nothing(feed, data):
     feed._take(data)
     assert not feed._alerts and not feed._clusters
+
+
+async def test_who_comes_back_is_not_told_again_what_was_taken_back_and_it_is_kept_nowhere(feed):
+    begin = feed.settle()
+    taken_back = invent(1, at=NOW, text="Zebrafish Street 7")
+    tell(feed, taken_back, invent(2, at=NOW))
+    tell(feed, msgspec.structs.replace(blank(taken_back), revision=taken_back.revision + 1, status="withdrawn"))
+    viewer = Viewer(feed, last_id=begin)
+    told = await viewer.read()
+    await viewer.close()
+    assert posts(told) == ["p2", "p1"]
+    assert not [event for event in told if b"Zebrafish" in event.data]
+    assert "Zebrafish" not in repr((feed._kept.after(0), feed._alerts, vars(feed.board)))
+
+
+async def test_batches_that_go_take_along_what_is_remembered_of_them(feed):
+    for n in range(KEPT_BATCHES + 10):
+        tell(feed, invent(n % 7, at=NOW + n), invent(1000 + n, at=NOW))
+    assert len(feed._kept.after(0)) == KEPT_BATCHES
+    assert len(feed._kept._last) <= KEPT_BATCHES + 7

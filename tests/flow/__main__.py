@@ -18,12 +18,13 @@ import click
 from models.moments import rfc3339
 from streams.commands.bench import Run, commit_now, over_rounds, report
 from streams.commands.bench_scenarios import yardstick
-from tests.flow import e2e, latency
+from tests.flow import e2e, latency, scale
 from tests.flow.scene import posts, services
 
 LIBRARIES = ("faust-streaming", "aiokafka", "redis", "msgspec", "numpy", "confluent-kafka", "bytewax", "quixstreams")
-SCENARIOS = {"e2e.1": e2e.scenario, "latency.1": latency.scenario}
-UNITS = {"wall": ("µs/post of the clock", 1.5), "sustained": ("µs/post of the clock", 1.5)} | {
+SCENARIOS = {"e2e.1": e2e.scenario, "latency.1": latency.scenario, "scale.1": scale.scenario}
+CLOCK = ("µs/post of the clock", 1.5)
+UNITS = {"wall": CLOCK, "sustained": CLOCK, "to_one": ("ratio", 1.2)} | {
     f"{name}_{peer}": ("ratio", 1.3) for name in ("to", "cpu_to") for peer in e2e.PEERS
 }
 
@@ -54,7 +55,9 @@ def _versions() -> dict[str, str]:
     "--posts", "number", type=click.IntRange(1_000), default=12_000, show_default=True, help="A fifth warms up."
 )
 @click.option(
-    "--part", multiple=True, help="Only parts that hold this word (frames, single, queries1000, worker, bare …)."
+    "--part",
+    multiple=True,
+    help="Only parts that hold this word (of e2e.1 frames, single, queries1000, worker, bare …; of scale.1 1, 2, 4).",
 )
 @click.option("--invented", is_flag=True, help="Invented posts, even where CRISIS_DATA holds real streams.")
 @click.option(

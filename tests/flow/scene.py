@@ -179,6 +179,10 @@ class Deployment:
         counts = self.counts()
         return sum(counts.get(name, 0) for name in OUTCOMES)
 
+    def workers(self) -> int:
+        """How many have told that they are there."""
+        return self._redis.hlen(f"{self.settings.key_prefix}workers")
+
     def lag(self) -> int:
         """Records between what the group committed and the end, of all topics between the stages."""
         s = self.settings

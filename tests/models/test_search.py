@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -160,6 +161,18 @@ def test_a_deleted_accounts_posts_that_are_read_after_the_deletion_stay_hidden_f
     index.hide(["c"])
     index.add(of_accounts("a/3", "b/3", at=101.0), unit(2, 4))  # they came back
     assert shown(index) == {"a/3", "b/3"}
+
+
+def test_nothing_of_the_words_of_a_hidden_or_edited_post_is_left():
+    index = SearchIndex(DIM, "v1")
+    index.hide(["b"])
+    said = [post(n, 5.0, text=f"zebrafish {n}") for n in range(3)]
+    index.add([*said, *of_accounts("a/1", "b/1")], unit(5, 1))
+    index.hide(["p0", "a"])
+    index.add([post(1, 6.0, text="edited")], unit(1, 2))
+    held = [packed for segment in index._segments for packed in segment.posts if packed]
+    assert sorted(msgspec.msgpack.decode(packed, type=Post).text for packed in held) == ["edited", "zebrafish 2"]
+    assert shown(index) == {"p1", "p2"}
 
 
 def test_a_frame_brings_kinds_and_deletions_and_a_redelivery_changes_nothing():

@@ -12,7 +12,9 @@ from models.language import LANGUAGES
 from models.queries import load_queries
 from models.records import Match, Post
 from models.signs import signs_in, words_of_signs
+from models.words import any_of, folded
 
+KNOWN = st.sampled_from(sorted(words_of_signs()["children"]))
 WATER = next(q for q in load_queries() if q.id == "need.water")
 
 
@@ -41,6 +43,17 @@ def test_any_text_is_looked_through_whatever_its_case_and_width(text, lang):
     found = signs_in(text, lang)
     assert found == [sign for sign in words_of_signs() if sign in found]
     assert found == signs_in(unicodedata.normalize("NFKC", text), lang)
+
+
+SAID = [word for by in words_of_signs().values() for words in by.values() for word in words]
+
+
+@given(st.lists(st.sampled_from(SAID) | st.text(max_size=3), max_size=4), st.sampled_from(["", " ", "\n", "*"]), KNOWN)
+def test_the_signs_are_those_of_every_words_own_pattern(parts, between, lang):
+    text = between.join(parts)
+    known = {sign: by[lang] for sign, by in words_of_signs().items() if lang in by}
+    expected = [sign for sign, words in known.items() if any_of(tuple(words)).search(folded(text))]
+    assert signs_in(text, lang) == expected
 
 
 def test_every_word_is_found_as_it_stands_in_the_list_and_every_language_is_one_we_know():

@@ -22,7 +22,7 @@ from streams.commands import encoder as encoder_commands
 from streams.commands.encoder import encoder
 from streams.config import load_settings
 from streams.pipeline import stages
-from streams.pipeline.frames import encode_frame
+from streams.pipeline.frames import encode_frame, join_frames
 from streams.releases.compared_posts import posts_of_file
 from streams.releases.diff import at_the_end, diff_versions
 from streams.releases.release import Release
@@ -236,8 +236,9 @@ def test_diff_reads_the_last_hours_of_the_stream(settings, registry, broker):
     topic = settings.topics.name("posts.clean")
     old = kafka_ms(time.time() - 7200)
     for partition, (number, at) in enumerate([(0, old), (2, None)]):
-        frame = Frame(Origin(partition, 0), [msgspec.structs.replace(post(number, TEXTS[number]))])
-        producer.send(topic, value=encode_frame(frame), partition=partition, timestamp_ms=at)
+        frame = Frame(Origin(partition, 1), [msgspec.structs.replace(post(number, TEXTS[number]))])
+        value = join_frames([encode_frame(one) for one in (Frame(Origin(partition, 0), []), frame)])
+        producer.send(topic, value=value, partition=partition, timestamp_ms=at)
     producer.send(topic, value=b"nonsense", partition=0)
     producer.flush()
     producer.close()

@@ -97,6 +97,19 @@ def frame(number: int, partition: int = 0, texts=TEXTS) -> Frame:
     return Frame(Origin(partition, number), [post(number * 100 + i, t) for i, t in enumerate(texts)])
 
 
+def test_sentences_that_people_added_are_encoded_once_on_a_machine(shop, monkeypatch):
+    chosen, names, _ = shop
+    made = make_ready(chosen, load_version(chosen, names["v1"]), QUERIES)
+    fresh = load_version(chosen, names["v1"])
+    read: list[str] = []
+    encode = fresh.encoder.encode
+    monkeypatch.setattr(fresh.encoder, "encode", lambda texts: (read.extend(texts), encode(texts))[1], raising=False)
+    again = make_ready(chosen, fresh, QUERIES)
+    assert not {text for query in QUERIES for _, text in query.texts()} & set(read)
+    vectors = made.encoder.encode(TEXTS)
+    assert np.allclose(again.matcher.scores(vectors), made.matcher.scores(vectors), atol=1e-6)
+
+
 async def became(takeover: Takeover, done) -> Serving:
     return await takeover.until(done)
 

@@ -20,7 +20,7 @@ from models.records import Deletion, EmbeddedFrame, Origin, Post
 from streams.broker.topics import make_topics
 from streams.commands.search import search as command
 from streams.config import Settings, load_settings
-from streams.pipeline.frames import encode_frame
+from streams.pipeline.frames import encode_frame, join_frames
 from streams.releases.release import Release
 from streams.releases.topic import change_release
 from streams.search.client import base_url
@@ -102,6 +102,13 @@ async def test_results_are_those_of_a_brute_force_search(settings, searcher):
     found = await searcher.search("food number 7", k=5)
     assert [f.post.id for f in found] == [f"p{i}" for i in best]
     assert [f.score for f in found] == pytest.approx([scores[i] for i in best], abs=2e-3)
+
+
+def test_every_frame_of_a_record_that_several_share_is_indexed_in_order(window):
+    again = frame([post("sun", "a completely different thing")])
+    window.add([join_frames([frame(POSTS[:1]), frame(POSTS[1:]), again, frame([], deletions=[Deletion("roof", NOW)])])])
+    found = {f.post.id: f.post.text for f in window.search("sunny roof", k=10)}
+    assert found == {"toit": POSTS[2].text, "sun": "a completely different thing"}
 
 
 def test_language_and_age_narrow_the_search(window):

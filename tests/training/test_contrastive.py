@@ -112,6 +112,36 @@ def test_the_smoke_run_learns_saves_resumes_and_reloads(tmp_path, monkeypatch):
     np.testing.assert_allclose((served * whole).sum(1) / np.linalg.norm(whole, axis=1), 1, atol=1e-4)
 
 
+def test_labelled_pairs_are_joined_by_their_first_text(tmp_path):
+    lines = [
+        "set\tpremise\thypothesis\tlabel",
+        "a\tthe bridge is gone\tthere is no bridge\tyes",
+        "a\tthe bridge is gone\tthe bridge stands\tno",
+        "a\tthe bridge is gone\tit was a bridge\tmaybe",
+        "a\tthe bridge is gone\tone cannot cross\tyes",
+        "a\twater is here\tthere is water\tyes",  # without a negative
+        "b\tno power\tit is dark\tyes",
+        "b\tno power\tthe lights are on\tno",
+        "b\tno power\tundecided\t",
+    ]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("\n".join(lines) + "\n")
+    words = [f"file={path}", "columns=premise,hypothesis", "label=label", "positive=yes", "negative=no"]
+    read = lambda *more: contrastive.read_rows(smoke(tmp_path, *words, *more))  # noqa: E731
+    triplets = [
+        ("the bridge is gone", "there is no bridge", "the bridge stands"),
+        ("the bridge is gone", "one cannot cross", "the bridge stands"),
+        ("no power", "it is dark", "the lights are on"),
+    ]
+    assert read("hard_negatives=true") == triplets
+    assert read() == [row[:2] for row in triplets]
+    assert read("only=set=b") == [triplets[2][:2]]
+    with pytest.raises(DataError, match="no row is left of 0"):
+        read("only=set=c")
+    with pytest.raises(ConfigError, match="COLUMN=VALUE"):
+        read("only=set")
+
+
 def test_hard_negatives_train_too_and_come_from_a_file_with_names_of_its_own(tmp_path):
     path = tmp_path / "rows.tsv"
     lines = [

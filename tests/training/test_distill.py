@@ -19,9 +19,10 @@ from models.encoders.load import load_encoder
 from models.errors import ConfigError
 from training import bundle as bundling
 from training import distill, tokenizer
-from training.corpus import Bags, Corpus, capped, pair_weights, without_accents
+from training.corpus import SOURCE_WEIGHT, Bags, Corpus, capped, pair_weights, without_accents
 from training.data import DataError, Pairs, in_train_half, read_aligned, read_rows, training_pairs
 from training.jobs import read_config, run
+from training.shorten import UI_STRINGS
 from training.students import set_aside
 
 WORDS = "water food doctor tent blanket road bridge flood fire house child mother school river night help".split()
@@ -101,7 +102,9 @@ def test_the_smoke_preset_learns_its_translations_and_publishes_them(data, teach
     monkeypatch.setattr(bundling, "measure", lambda encoder: copy.deepcopy(MEASURES))
     monkeypatch.setattr(bundling, "show", lambda metrics: "")
     bundle = bundling.main(bundling.Config(run=str(run), out=str(data / "bundle")))
-    assert "| fr | 0.90 |" in (bundle / "README.md").read_text()
+    card = (bundle / "README.md").read_text()
+    assert "| fr | 0.90 |" in card
+    assert "- tatoeba-train: CC BY 2.0 FR" in card and "- debian-games" not in card  # what it learnt from, no more
     assert found(load_encoder(bundle)) > 0.9
 
 
@@ -205,6 +208,37 @@ def test_a_source_that_may_not_be_shipped_is_refused_with_its_reason(data):
         training_pairs(data / "data", ("lafand-mt",))
 
 
+def test_free_software_texts_are_read_without_those_that_state_no_licence(tmp_path):
+    rows = {
+        "debian-games": ["wesnoth-1.16-data\tfr\tWe must cross tonight.\tIl faut traverser ce soir."],
+        "debian-docs": ["gnome-user-docs\tru\tOpen it.\tОткройте.", "ddtp\tru\tThis package.\tЭтот пакет."],
+        "debian-apps": ["atril-common\taf\tCancel print\tKanselleer druk"],
+        "freedict": ["freedict-afr-eng\taf\tabacus\tabakus"],
+    }
+    for name, lines in rows.items():
+        (tmp_path / name).mkdir()
+        with gzip.open(tmp_path / name / f"{name.replace('-', '_')}.tsv.gz", "wt", encoding="utf-8") as file:
+            file.write("\n".join(["source\tlang\ten\txx", *lines, ""]))
+    pairs = training_pairs(tmp_path, tuple(rows))
+    assert list(zip(pairs.source, pairs.lang, pairs.english, strict=True)) == [
+        ("debian-games", "fr", "We must cross tonight."),
+        ("debian-docs", "ru", "Open it."),
+        ("debian-apps", "af", "Cancel print"),
+        ("freedict", "af", "abacus"),
+    ]
+    with pytest.raises(DataError, match="no licence stated"):
+        training_pairs(tmp_path, ("ddtp",))
+
+
+@pytest.mark.parametrize("weights", [SOURCE_WEIGHT, {**SOURCE_WEIGHT, **UI_STRINGS}])
+def test_interface_strings_and_word_lists_are_drawn_less_than_prose(weights):
+    sources = ["debian-games", "debian-docs", "debian-apps", "freedict"]
+    chance = pair_weights(["fr"] * 4, sources, 0.4, weights)
+    assert chance[0] == chance[1] and all(chance[2:] < 0.4 * chance[0])
+    if "software-l10n" in weights:
+        assert weights["debian-apps"] == weights["software-l10n"]
+
+
 def test_missing_damaged_and_misaligned_files_are_named_with_count_and_line(tmp_path):
     with pytest.raises(DataError, match="missing"):
         list(read_rows(tmp_path / "x.tsv.gz"))
@@ -220,6 +254,15 @@ def test_missing_damaged_and_misaligned_files_are_named_with_count_and_line(tmp_
             file.write(lines)
     with pytest.raises(DataError, match="2 lines, en.txt.gz 3.*line 3"):
         read_aligned(tmp_path)
+
+
+def test_a_run_may_be_of_some_languages_alone(data, teacher, small_tokenizer):
+    few = distill.load_corpus(small(small_tokenizer, data, langs=("ru",), max_pairs=250))
+    assert few.pairs_by_language == {"ru": 250} and all(ord(text[0]) > 0x400 for text in few.texts)
+    more = distill.load_corpus(small(small_tokenizer, data, langs=("ru",), max_pairs=10_000))
+    assert more.pairs_by_language == {"ru": 300}  # as many as there are
+    with pytest.raises(ConfigError, match="no pair in sw"):
+        distill.load_corpus(small(small_tokenizer, data, langs=("ru", "sw")))
 
 
 def test_the_halves_of_the_messages_are_halves_and_stay_so():

@@ -260,3 +260,18 @@ def test_the_research_sets_are_read_as_their_readmes_say(data_dir, monkeypatch):
             assert len(read.texts) == len(labelled[name].texts)
     assert not {"Not labeled", "Not applicable"} & set(labelled["crisislex-t26"].labels)
     assert material.standard_english("research", 3) == sets["flores200 devtest"]["en"][:3]
+
+
+def test_matching_and_relatedness_may_be_of_some_languages_alone(tmp_path):
+    config = words(tmp_path, "langs=es,fr")
+    encoder = load_encoder("flood")
+    for measure in (measures.measure_matching, measures.measure_relatedness):
+        some, all_of_them = (measure(encoder, c) for c in (config, words(tmp_path)))
+        (few,), (many,) = (
+            [part["by_language"] for name, part in found.items() if name != "data_hash"]
+            for found in (some, all_of_them)
+        )
+        assert set(few) == {"es", "fr"} < set(many) and few["es"] == many["es"]
+        assert some["data_hash"] != all_of_them["data_hash"]
+        with pytest.raises(ConfigError, match="langs=xx: the set has .*es"):
+            measure(encoder, words(tmp_path, "langs=xx"))

@@ -87,3 +87,19 @@ def test_every_job_has_the_one_command_line():
         if isinstance(last, ast.If) and "__main__" in ast.unparse(last.test):
             ran[path.name] = any(getattr(n, "id", "") == "run" for n in ast.walk(last))
     assert len(ran) > 20 and {name for name, through_run in ran.items() if not through_run} == NO_JOBS
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("base=/home/me/cache/mnr/best", "base=mnr/best"),
+        ("/home/me/distil/model", "distil/model"),
+        ("file=/data/humaid/tweets.jsonl.gz", "file=tweets.jsonl.gz"),
+        ("encoder=mlm/best", "encoder=mlm/best"),
+        ("columns=a,b", "columns=a,b"),
+    ],
+)
+def test_a_command_is_told_without_folders_but_for_the_run_whose_weights_are_meant(monkeypatch, tmp_path, word, told):
+    monkeypatch.setattr(jobs.sys, "argv", ["job", "laptop", word])
+    record = json.loads(jobs.write_result(tmp_path / "x.json", Knobs(), "", 1, {}).read_text())
+    assert record["command"].split()[-1] == told

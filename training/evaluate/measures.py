@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from msgspec import to_builtins
@@ -11,6 +12,7 @@ from msgspec import to_builtins
 from models.encoders.load import load_encoder
 from models.encoders.protocol import Encoder
 from models.encoders.whitening import WhitenedEncoder, Whitening
+from models.errors import ConfigError
 from training import classify
 from training.data import data_dir
 from training.evaluate import matching, material, needs, relatedness, speed
@@ -19,6 +21,7 @@ from training.metrics import anisotropy, class_similarity, cosine_histogram, har
 from training.noise import measure as noise_job
 from training.tables import bundled_posts, hash_rows
 
+T = TypeVar("T")
 _PARTS = 5  # disjoint parts of a labelled set: their D_avg gives the interval
 _SPREAD_PER_LANG = 40  # texts of each language for anisotropy
 
@@ -34,7 +37,10 @@ def load(config: Config) -> Encoder:
 
 def measure_matching(encoder: Encoder, config: Config) -> dict:
     """Sentence matching by set and language, both directions, with xSIM++ on the first set."""
-    sets = material.parallel(config.material, config.parallel)
+    sets = {
+        name: _asked(texts, config.langs, ("en",))
+        for name, texts in material.parallel(config.material, config.parallel).items()
+    }
     found: dict = {"data_hash": hash_rows([sets])}
     for place, (name, texts) in enumerate(sets.items()):
         negatives = hard_negatives(texts["en"], config.seed, config.per_kind) if config.per_kind and not place else []
@@ -47,12 +53,23 @@ def measure_matching(encoder: Encoder, config: Config) -> dict:
 
 def measure_relatedness(encoder: Encoder, config: Config) -> dict:
     """Spearman by set and language beside the lexical-overlap baseline."""
-    sets = material.scored(config.material, config.seed)
+    sets = {name: _asked(rows, config.langs) for name, rows in material.scored(config.material, config.seed).items()}
     found: dict = {"data_hash": hash_rows([{name: dict(rows) for name, rows in sets.items()}])}
     for name, rows in sets.items():
         figures = relatedness.relatedness(encoder, rows, config.seed)
         found[name] = {**relatedness.summary(figures), "by_language": figures}
     return found
+
+
+def _asked(by_lang: Mapping[str, T], langs: Sequence[str], beside: Sequence[str] = ()) -> Mapping[str, T]:
+    """What there is in these languages and in `beside`; of none named, everything as it came, so that its hash is what
+    it was. Raises ConfigError where a set has none of them.
+    """
+    if not langs:
+        return by_lang
+    if not set(langs) & set(by_lang) - set(beside):
+        raise ConfigError(f"langs={','.join(langs)}: the set has {', '.join(sorted(by_lang))}")
+    return {lang: own for lang, own in by_lang.items() if lang in langs or lang in beside}
 
 
 def measure_classes(encoder: Encoder, config: Config) -> dict:

@@ -29,6 +29,7 @@ from training.evaluate.matching import matching_accuracy
 from training.evaluate.material import standard_english
 from training.jobs import run, write_result
 from training.metrics import hard_negatives, mean_interval, pairwise_cosine_distance, welch_p, xsim
+from training.metrics.hard_negatives import KINDS
 from training.noise.known_words import english_normaliser
 from training.noise.mix import NEUTRAL, PAPER, transform
 from training.tables import hash_rows
@@ -59,7 +60,9 @@ PRESETS = {
 
 
 def noise_figures(encoder: Encoder, sentences: list[str], config: Config) -> dict[str, dict[str, list[float]]]:
-    """By transformation: cosine distance, xSIM and xSIM++ (percent) of every seed."""
+    """By transformation: cosine distance, xSIM and xSIM++ (percent) of every seed, and what was found instead of the
+    partner in xSIM++, which add up to it: "xsim++ misaligned" (another sentence), "xsim++ number", …
+    """
     negatives = hard_negatives(sentences, config.seed, config.per_kind)
     standard = encoder.encode(sentences)
     wrong = encoder.encode([n.text for n in negatives])
@@ -71,7 +74,10 @@ def noise_figures(encoder: Encoder, sentences: list[str], config: Config) -> dic
             noised = encoder.encode([transform(kind, text, Random(f"{seed} {text}")) for text in sentences])
             found["cosine_distance"].append(pairwise_cosine_distance(noised, standard))
             found["xsim"].append(xsim(noised, standard).error)
-            found["xsim++"].append(xsim(noised, standard, wrong, kinds).error)
+            hard = xsim(noised, standard, wrong, kinds)
+            found["xsim++"].append(hard.error)
+            for instead in ("misaligned", *KINDS):
+                found.setdefault(f"xsim++ {instead}", []).append(hard.by_kind.get(instead, 0.0))
     return figures
 
 

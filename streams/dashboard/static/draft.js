@@ -9,12 +9,12 @@ const listed = (text) => text.split(",").map((part) => part.trim()).filter(Boole
 function draft(form) {
   const given = Object.fromEntries(new FormData(form)), where = {}, filled = (name) => given[name].trim() !== "";
   for (const name of ["languages", "sources", "must", "must_not"]) if (filled(name)) where[name] = listed(given[name]);
-  if (filled("area")) where.area = listed(given.area).map(Number);
   return {
     query_id: `${given.kind}.${given.category.trim().toLowerCase()}`,
     sentences: given.sentences.split("\n").map((line) => line.trim()).filter(Boolean),
     lang: given.lang.trim(),
     where,
+    ...(filled("area") ? { area: given.area.trim() } : {}),
     last_h: Number(given.last_h),
     ...(filled("probability") ? { probability: Number(given.probability) / 100 } : {}),
     ...(filled("alerts_per_hour") ? { alerts_per_hour: Number(given.alerts_per_hour) } : {}),
@@ -23,7 +23,7 @@ function draft(form) {
 }
 
 function show(found) {
-  $("draft-told").textContent = `${plural(found.alerts, "alert", "alerts")} and ${plural(found.suggestions, "suggestion", "suggestions")} in ${plural(found.posts, "post", "posts")} of ${found.hours.toFixed(1)} h: ${found.alerts_an_hour.toFixed(1)} to read an hour, ${found.cpu_s_an_hour.toFixed(3)} s of CPU. ${number(found.already)} of them alert for another query too. Nothing was saved.`;
+  $("draft-told").textContent = `${plural(found.alerts, "alert", "alerts")} and ${plural(found.suggestions, "suggestion", "suggestions")} in ${plural(found.posts, "post", "posts")} of ${found.hours.toFixed(1)} h: ${found.alerts_an_hour.toFixed(1)} to read an hour, ${found.cpu_s_an_hour.toFixed(3)} s of CPU. ${number(found.already)} of them alert for another query too.${found.place ? ` The area is ${found.place}.` : ""} Nothing was saved.`;
   const most = Math.max(1, ...Object.values(found.by_hour));
   $("draft-hours").replaceChildren(...Object.entries(found.by_hour).map(([at, n]) => {
     const item = el("li"), line = el("span", "rest"), track = el("span", "track"), fill = el("span", "fill");
@@ -51,7 +51,7 @@ $("draft").addEventListener("submit", async (event) => {
     const wanted = draft(event.target);
     if (saves) {
       const made = await post("/api/queries", wanted);
-      $("draft-told").textContent = `${made.id} is live.`;
+      $("draft-told").textContent = `${made.id} is live.${made.where?.place ? ` It reads posts from ${made.where.place}, or naming a place there.` : ""}`;
     } else show(await post("/api/queries/try", wanted));
   } catch (error) {
     $("draft-told").textContent = `Not ${saves ? "saved" : "tried"}: ${error.message}`;

@@ -82,7 +82,7 @@ export function card(shown, clusters, old = null, labels = new Map()) {
   say(part(".source bdi"), alert.post.source);
   choice(part(".source"), alert.post.source);
   placed(made, alert.cluster_id, clusters);
-  located(part(".place"), alert.post.geo);
+  located(part(".place"), alert.post.geo, gone ? [] : alert.post.places ?? []);
   say(part(".posted"), Math.abs(seen - created) > 600000 ? `posted ${moment(created)}` : "");
   const to = address(alert.post.url, alert.post.id);
   if (to && !gone) link(part(".open"), to);
@@ -112,8 +112,35 @@ function explained(because, near) {
   if (terms.length) because.append(`${signed(terms.reduce((sum, [, n]) => sum + n, 0))} = ${terms.map(([name, n]) => `${name} ${signed(n)}`).join(" + ")}`);
 }
 
-function located(place, geo) {
+// Where the post says it is; else the place it names, with how sure that is: a name is no position.
+// The words that move a reading, marked in the post's text: more likely with them, or less. Offsets count code points.
+export function moved(made, found) {
+  const text = made.querySelector(".text"), letters = [...text.textContent], parts = [];
+  const most = Math.max(0.2, ...found.words.map((word) => Math.abs(word.by))), signed = (n) => `${n < 0 ? "−" : "+"}${Math.abs(n).toFixed(2)}`;
+  let at = 0;
+  for (const { start, end, by } of found.words) {
+    const strength = Math.round((3 * Math.abs(by)) / most), word = letters.slice(start, end).join("");
+    parts.push(letters.slice(at, start).join(""));
+    if (strength) {
+      const marked = el("mark", `${by < 0 ? "against" : "toward"} by-${strength}`, word);
+      marked.title = `${signed(by)} log-odds`;
+      parts.push(marked);
+    } else parts.push(word);
+    at = end;
+  }
+  text.replaceChildren(...parts, letters.slice(at).join(""));
+  const sum = found.words.reduce((all, word) => all + word.by, 0);
+  say(made.querySelector(".moved"), found.words.length ? `${signed(found.log_odds)} = words ${signed(sum)} + what no single word moves ${signed(found.rest)}` : "");
+}
+
+function located(place, geo, named) {
   place.replaceChildren();
+  place.title = "";
+  if (!geo && named.length) {
+    const [first, ...others] = named, told = (one) => `${one.name} (${Math.round(one.confidence * 100)} %)`;
+    place.title = `It names ${[first, ...others].map((one) => `“${one.said}”: ${one.name}, ${Math.round(one.confidence * 100)} % likely meant, ${one.radius_km.toFixed(0)} km around`).join("; ")}`;
+    place.append("names ", el("bdi", "", told(first)), others.length ? ` +${others.length}` : "");
+  }
   if (!geo) return;
   const where = `${geo.lat.toFixed(4)}, ${geo.lon.toFixed(4)}`;
   place.title = `The post says it is at ${where}`;
@@ -212,7 +239,7 @@ export function placed(made, id, clusters) {
 export function hit(found) {
   const made = clone("card-template"), part = (name) => made.querySelector(name), at = Date.parse(found.created_at);
   made.className = "card hit";
-  for (const name of [".kind", ".category", ".priority", ".signs", ".level", ".chance", ".repeats", ".marks", ".weaker", ".near", ".because", ".also", ".crowd", ".in-cluster", ".place", ".posted", ".verdicts"]) part(name).remove();
+  for (const name of [".kind", ".category", ".priority", ".signs", ".level", ".chance", ".repeats", ".marks", ".weaker", ".near", ".because", ".moved", ".also", ".crowd", ".in-cluster", ".place", ".posted", ".verdicts"]) part(name).remove();
   const text = part(".text");
   text.textContent = found.text;
   text.lang = found.lang;

@@ -1,5 +1,5 @@
 // The page's life: what is wanted (in the address), what came (server-sent events), keys and clicks.
-import { $, bars, card, categories, cluster, el, figures, hit, pipeline, placed, proposals, regroup, repeated } from "./draw.js";
+import { $, bars, card, categories, cluster, el, figures, hit, moved, pipeline, placed, proposals, regroup, repeated } from "./draw.js";
 import "./draft.js";
 import { asked as ask, judge, taught, teachable, undo, VERDICTS } from "./teach.js";
 import { ago, duration, language, number, plural, rate } from "./words.js";
@@ -383,8 +383,23 @@ function clear() { want({ ...Object.fromEntries(FIELDS.map((f) => [f, ""])), sea
 
 function cards() { return [...$(wanted.search ? "hits" : "list").children].filter((made) => made.checkVisibility()); }
 
+// Which words moved an alert somebody looks at: asked once for each state of it.
+async function asksWhy(made) {
+  const { id, revision } = made.dataset, state = `${id} ${revision}`;
+  if (made.dataset.asked === state || made.classList.contains("withdrawn")) return;
+  made.dataset.asked = state;
+  try {
+    const found = await get(`/api/words?alert=${encodeURIComponent(id)}`);
+    if (found.problem) throw new Error(found.problem);
+    if (made.dataset.asked === state && made.dataset.revision === revision) moved(made, found.moved);
+  } catch (error) {
+    delete made.dataset.asked;
+    made.querySelector(".moved").textContent = `which words moved it cannot be said: ${error.message}`;
+  }
+}
+
 function unfold(made) {
-  made.classList.toggle("whole");
+  if (made.classList.toggle("whole") && made.parentElement === $("list")) asksWhy(made);
   if (made.parentElement === $("list")) group();
 }
 

@@ -1,0 +1,170 @@
+"""Places by name: the table, what a user asks for, and what posts name."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from models.errors import QueryError
+from models.filters import Where, located
+from models.places.gazetteer import Gazetteer, radius_km, within
+from models.places.mentions import finds, lies_in, named_in
+from models.places.names import fold, keys
+from models.records import Geo, Post
+from training.places import Entry, around, said_names, said_otherwise, table
+
+PLACES = Gazetteer.bundled()
+
+
+def post(text: str, geo: Geo | None = None) -> Post:
+    return Post("p", text, 0.0, 0.0, geo=geo)
+
+
+# --- the table
+
+
+def test_what_a_place_is_called_in_other_scripts_and_without_accents_finds_it():
+    for name in ("Port-au-Prince", "port au prince", "Pòtoprens", "Порт-о-Пренс", "太子港", "포르토프랭스", "بيروت"):
+        first = PLACES.called(name)[0]
+        assert (first.name, first.country) in {("Port-au-Prince", "HT"), ("Beirut", "LB")}, name
+
+
+def test_a_country_a_province_and_a_town_say_what_they_are_and_where():
+    kerala, haiti = PLACES.called("Kerala")[0], PLACES.called("هايتي")[0]
+    assert (kerala.kind, kerala.country) == ("province", "IN") and (haiti.kind, haiti.country) == ("country", "HT")
+    assert within(kerala.box, 9.98, 76.28) and not within(kerala.box, 13.08, 80.27)  # Kochi; Chennai
+    jacmel = PLACES.called("Jacmel")[0]
+    assert jacmel.province == "Sud-Est" and within(jacmel.box, jacmel.lat, jacmel.lon)
+
+
+def test_a_box_over_the_date_line_is_the_short_way_round():
+    box = around([(-18.1, 178.4), (-16.8, -179.9), (-17.6, 177.4)])
+    assert box == (-18.1, 177.4, -16.8, -179.9)
+    assert within(box, -17, 179.9) and not within(box, -17, 0)
+    assert radius_km(box) == pytest.approx(2.7 * 111.2 * math.cos(math.radians(17.45)) / 2, rel=0.01)
+
+
+def test_the_table_keeps_each_name_with_its_places_those_with_most_people_first():
+    found = [
+        Entry(["Utopia"], "country", 9_000, (0, 0, 10, 10)),
+        Entry(["Port"], "town", 1_000, (1, 1, 1, 1), 0),
+        Entry(["Port", "Puerto"], "town", 8_000, (2, 2, 2, 2), 0),
+    ]
+    made = Gazetteer(table(found, "UT", said_otherwise([])))
+    assert [place.people for place in made.called("port")] == pytest.approx([8_000, 1_000], rel=0.05)
+    assert [place.full_name for place in made.called("puerto")] == ["Port, UT"]
+    assert made.called("atlantis") == []
+
+
+def test_transliterations_of_machines_and_codes_are_no_names():
+    assert said_names("Beirut", ["BEY", "bai lu te", "byrwt", "Beyrouth", "بيروت", "Bayrut, Lebanon"]) == [
+        "Beirut", "Beyrouth", "بيروت", "Bayrut",
+    ]  # fmt: skip
+
+
+def test_words_said_all_day_are_counted_unless_they_are_marked_as_places():
+    counted = said_otherwise([("we go to nice places in Nice, by sea", ["Nice"]), ("nice, very nice", [])])
+    assert counted["nice"] == 2 and counted["sea"] == 1  # the first text marks it as a place
+
+
+def test_folding_is_idempotent_and_joins_what_is_written_in_two_ways():
+    for one, other in (("Bogotá", "bogota"), ("Les-Cayes", "les cayes"), ("أربيل", "اربيل"), ("İzmir", "izmir")):
+        assert keys(one) == keys(other)
+        assert fold(fold(one)) == fold(one)
+
+
+# --- what a user asks for
+
+
+def test_an_area_is_asked_for_by_name_or_by_four_numbers():
+    assert located("18,-74.5,20,-71.6") == {"area": [18, -74.5, 20, -71.6], "place": ""}
+    assert located("") == {"area": [], "place": ""}
+    found = located("Jacmel")
+    assert found["place"] == "Jacmel, Sud-Est, HT" and within(found["area"], 18.235, -72.537)
+
+
+def test_where_several_places_are_called_so_the_choices_are_told_and_can_be_asked_for():
+    with pytest.raises(QueryError, match=r"places are called 'Springfield': choose .*Springfield, Illinois, US"):
+        located("Springfield")
+    assert located("Springfield, Illinois, US")["place"] == "Springfield, Illinois, US"
+    with pytest.raises(QueryError, match=r"2 places are called 'Gaziantep'.*\(province\).*\(town\)"):
+        located("Gaziantep")
+    town, province = located("Gaziantep (town), TR")["area"], located("Gaziantep (province), TR")["area"]
+    assert radius_km(town) < radius_km(province)
+
+
+def test_one_place_far_bigger_than_all_others_of_its_name_is_meant():
+    first, others = PLACES.choose("London")
+    assert first.country == "GB" and others
+
+
+def test_an_unknown_name_says_what_can_be_written_instead():
+    with pytest.raises(QueryError, match="no place is called 'Qwertzuiop' here.*SOUTH,WEST,NORTH,EAST"):
+        located("Qwertzuiop")
+
+
+# --- what posts name
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("The water rises in Les Cayes, please send boats", "Les Cayes, Sud, HT"),
+        ("Necesitamos agua en Pedernales, Ecuador", "Pedernales, Manabí, EC"),
+        ("#Gaziantep enkaz altındayız", "Gaziantep"),
+        ("محاصرون ببيروت تحت الركام", "Beirut"),
+        ("太子港需要帮助，很多人被困", "Port-au-Prince, Ouest, HT"),
+    ],
+)
+def test_a_post_names_a_place(text, place):
+    assert any(said.place.full_name.startswith(place) for said in named_in(text))
+    assert all(0 < said.confidence < 1 and said.text in text for said in named_in(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hurricane Florence is coming and Florence will be strong",
+        "they want to send us nice things, we are all okay, van is full",
+        "read https://example.org/London/Paris and ask @Berlin",
+        "",
+    ],
+)
+def test_storms_everyday_words_links_and_handles_are_no_places(text):
+    assert named_in(text) == []
+
+
+def test_the_country_named_beside_a_town_says_which_is_meant():
+    assert named_in("flood in Paris, Texas")[0].place.country == "US"
+    assert named_in("flood in Paris")[0].place.country == "FR"
+
+
+def test_what_a_post_costs_is_bounded_however_long_it_is():
+    assert len(finds("Haiti " * 10_000, PLACES)) <= 150
+
+
+def test_a_text_of_any_kind_is_read_and_its_finds_do_not_overlap():
+    rng = np.random.default_rng(0)
+    letters = [chr(int(c)) for c in rng.integers(1, 0x2FFFF, 3_000) if not 0xD800 <= c <= 0xDFFF]
+    for start in range(0, len(letters), 100):
+        found = finds("".join(letters[start : start + 100]), PLACES)
+        assert all(a.end <= b.start for a, b in zip(found, found[1:], strict=False))
+
+
+# --- the filter
+
+
+def test_a_post_without_coordinates_is_in_an_area_if_it_names_a_place_there():
+    where = Where(**located("Haiti"))
+    assert where.refusal(post(text="We need water in Les Cayes")) == ""
+    assert where.refusal(post(text="We need water", geo=Geo(18.5, -72.3))) == ""
+    assert "names Beirut" in where.refusal(post(text="We need water in Beirut"))
+    assert "does not say where it is" in where.refusal(post(text="We need water"))
+    assert "outside the query's area, Haiti, HT" in where.refusal(post(text="In Les Cayes", geo=Geo(0, 0)))
+
+
+def test_of_places_of_one_name_the_one_in_the_area_is_meant_but_a_country_is_not_in_its_town():
+    assert lies_in("water main broken in Springfield", located("Springfield, Illinois, US")["area"])
+    assert not lies_in("We need water in Haiti", located("Port-au-Prince")["area"])

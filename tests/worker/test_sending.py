@@ -1,0 +1,50 @@
+"""What the agents write is compressed quickly, and any client reads it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from kafka import KafkaConsumer, TopicPartition
+
+from streams.broker.topics import make_topics
+from streams.config import load_settings
+from streams.worker import sending
+from streams.worker.sending import Record, Sender
+from tests.outputs.topics import fresh_prefix
+from tests.waiting import PATIENCE_S
+
+
+@pytest.fixture
+def settings(embedded_broker):
+    made = load_settings(broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix(), "partitions": 2})
+    make_topics(made)
+    return made
+
+
+async def test_records_are_compressed_at_the_quick_level_and_read_by_another_client(settings, monkeypatch):
+    used = []
+    builder = sending.sys.modules[sending.DefaultRecordBatchBuilder.__module__]
+    quick = builder.lz4_encode
+    monkeypatch.setattr(builder, "lz4_encode", lambda data: used.append(quick.keywords) or quick(data))
+    topic = settings.topics.name("posts.clean")
+    values = [json.dumps({"text": f"we need water {n}"} | {str(i): n for i in range(50)}).encode() for n in range(200)]
+    sender = Sender(settings)
+    await sender.start()
+    try:
+        await sender.send([Record(topic, value, partition=n % 2) for n, value in enumerate(values)])
+    finally:
+        await sender.stop()
+    assert used == [{"level": 1}, {"level": 1}]  # one request a partition
+    consumer = KafkaConsumer(bootstrap_servers=settings.broker.bootstrap, enable_auto_commit=False)
+    try:
+        consumer.assign([TopicPartition(topic, p) for p in (0, 1)])
+        consumer.seek_to_beginning()
+        found: list[bytes] = []
+        while len(found) < len(values):
+            polled = consumer.poll(timeout_ms=int(PATIENCE_S * 1000))
+            assert polled, "what was acknowledged is not there"
+            found += [record.value for records in polled.values() for record in records]
+        assert sorted(found) == sorted(values)
+    finally:
+        consumer.close()

