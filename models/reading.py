@@ -35,6 +35,8 @@ from msgspec import Struct
 from models.queries import Query
 from models.records import AID, KINDS, NOTICES, Kind, is_notice
 
+__all__ = ["CLEAR", "LEAST_SPREAD", "Head", "Terms", "logistic", "logit"]
+
 CLEAR = 0.85  # share of a kind from which it is not in doubt whether something is needed or offered
 LEAST_SPREAD = 1e-3  # a query that scores all background alike says nothing
 

@@ -40,6 +40,8 @@ from training.labels import everyday
 from training.posts import LabelledPost, classes, read_posts, written_posts
 from training.taught import classes_taught, read_taught
 
+__all__ = ["MAY_LEARN", "Config", "Taught", "fit", "fit_classes", "material"]
+
 MAY_LEARN = frozenset(
     ("crisislex-t26", "crisislex-t6", "disaster-messages-multilingual", "idrisi-lmr-ar", "need-offer-nepal-italy")
 )

@@ -27,7 +27,7 @@ from msgspec import Struct
 from models.places.gazetteer import Gazetteer, Place, radius_km, within
 from models.places.names import MOST_TOGETHER, UNSPACED, fold, words
 
-__all__ = ["Find", "Mention", "finds", "lies_in", "named_in"]
+__all__ = ["LEAST_CONFIDENCE", "WEIGHTS", "Find", "Mention", "finds", "lies_in", "named_in"]
 
 READ_CHARS, MOST_WORDS = 1_000, 150  # of a post: bounds what it costs
 LONGEST_RUN = 8  # letters of a name in a script without spaces

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+__all__ = ["KINDS", "HardNegative", "collect_entities", "hard_negatives"]
+
 KINDS = ("causality", "number", "entity")
 _TRIES = 6  # draws per variant wanted, before a sentence is taken to have no more
 
