@@ -11,7 +11,7 @@ import secrets
 import signal
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,7 +30,7 @@ from streams.view.connect import connect
 from streams.view.live import LiveView
 from streams.view.status import WorkerStatus
 from streams.worker.watchdog import STALLED
-from tests.waiting import PATIENCE_S, until
+from tests.waiting import until
 
 T = TypeVar("T")
 F = TypeVar("F", Frame, EmbeddedFrame, MatchedFrame)
@@ -184,18 +184,6 @@ class Pipeline:
     def frames(self, topic: str, kind: type[F]) -> list[F]:
         """Every frame of an inner topic, by partition and order."""
         return [frame for record in self.read(topic) for frame in decode_frames(record.value, kind)]
-
-    def follow(self, topic: str, kind: type[F]) -> Iterator[F]:
-        """The same, and those that come until PATIENCE_S are over. Blocking."""
-        name, deadline = self.settings.topics.name(topic), time.monotonic() + PATIENCE_S
-        with self._consumer() as consumer:
-            parts = [TopicPartition(name, p) for p in consumer.partitions_for_topic(name)]
-            consumer.assign(parts)
-            consumer.seek_to_beginning(*parts)
-            while time.monotonic() < deadline:
-                for records in consumer.poll(timeout_ms=200).values():
-                    for record in records:
-                        yield from decode_frames(record.value, kind)
 
     def alerts(self) -> list[dict]:
         """Every record of the alerts topic, decoded."""

@@ -25,11 +25,10 @@ from streams.broker.queries import publish_queries
 from streams.ingest.lines import head_of, key_of
 from streams.ingest.writer import open_writer
 from streams.releases.release import Release
-from streams.releases.topic import change_release, follow_release
+from streams.releases.topic import change_release, read_release
 from streams.releases.versions import load_version, make_ready
 from tests.e2e.harness import DEMO, OUTCOMES, Pipeline, lines_of
 from tests.releases.tiny import in_ek, rotated_bundle, shuffled_rows, tiny_bundle, words_of
-from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.redis
 
@@ -251,20 +250,11 @@ async def test_workers_killed_in_the_middle_of_a_take_over_end_on_the_right_vers
 async def first_frame_of(live: Pipeline, version: str) -> None:
     """A frame was embedded by this version."""
 
-    def there_is() -> bool:
-        with contextlib.closing(live.follow("posts.embedded", EmbeddedFrame)) as embedded:
-            return any(frame.encoder_version == encoder_of(version) for frame in embedded)
+    async def there_is() -> bool:
+        embedded = await asyncio.to_thread(live.frames, "posts.embedded", EmbeddedFrame)
+        return any(frame.encoder_version == encoder_of(version) for frame in embedded)
 
-    assert await asyncio.to_thread(there_is), live.logs()
-
-
-async def release_that(live: Pipeline, holds: Callable[[Release], bool]) -> Release:
-    """The release, as soon as it is so."""
-    said: asyncio.Queue[Release] = asyncio.Queue()
-    async with asyncio.timeout(PATIENCE_S), follow_release(live.settings, said.put) as release:
-        while not holds(release):
-            release = await said.get()
-    return release
+    await live.become(there_is)
 
 
 def english_texts() -> list[str]:
@@ -319,7 +309,11 @@ async def test_a_bad_version_is_seen_in_the_shadow_and_as_canary_rolled_back_by_
             assert {f.encoder_version for f in frames(live)} == {good}  # the shadow publishes nothing
             revision = await asyncio.to_thread(stage, 0.0, 0.5)
 
-            release = await release_that(live, lambda r: r.staged is None)
+            async def rolled_back() -> Release | None:
+                found = await asyncio.to_thread(read_release, live.settings)
+                return found if found.staged is None else None
+
+            release = await live.become(rolled_back)
             assert (release.refused.version, release.revision) == (bad, revision + 1)
             assert "alerts on" in release.refused.reason
             await first_frame_of(live, bad)
