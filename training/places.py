@@ -24,7 +24,7 @@ import numpy as np
 from msgspec import Struct
 
 from models.places.gazetteer import KINDS
-from models.places.names import UNSPACED, code, fold, keys, words
+from models.places.names import UNSPACED, code, fold, keys, unjoined, words
 from training.data import data_dir
 from training.jobs import run
 from training.posts import HERE
@@ -149,7 +149,7 @@ def said_otherwise(texts: Iterable[tuple[str, Sequence[str]]]) -> Counter[str]:
                     for n in range(2, 7)
                     for i in range(len(run) - n + 1)
                 }
-                counted.update(runs - named or {key})
+                counted.update(runs - named or {key, unjoined(key)} - named)
     return counted
 
 
@@ -172,7 +172,7 @@ def table(found: Sequence[Entry], isos: str, common: Counter[str]) -> dict[str, 
             key = keys(name)
             often = common[key] - COMMON
             said = entry.kind != "country" and often >= 0 and entry.people < KNOWN * (1 + often)
-            rows[int(code(key)), index] = said or is_short(key)
+            rows[code(key), index] = said or is_short(key)
     codes, places, plain = np.array([(*pair, rows[pair]) for pair in sorted(rows)], np.uint64).T
     people = np.array([entry.people for entry in found], np.float64)
     return {

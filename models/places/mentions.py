@@ -25,14 +25,14 @@ import numpy as np
 from msgspec import Struct
 
 from models.places.gazetteer import Gazetteer, Place, radius_km, within
-from models.places.names import MOST_TOGETHER, UNSPACED, fold, words
+from models.places.names import MOST_TOGETHER, UNSPACED, fold, unjoined, words
 
 __all__ = ["Find", "Mention", "finds", "lies_in", "named_in"]
 
 READ_CHARS, MOST_WORDS = 1_000, 150  # of a post: bounds what it costs
 LONGEST_RUN = 8  # letters of a name in a script without spaces
 SHOWN = 3  # places told of one post
-LEAST_CONFIDENCE = 0.3  # below it a find is told nobody
+LEAST_CONFIDENCE = 0.25  # below it a find is told nobody
 MOST_LIVE_THERE = 0.3  # share of a province's people from which a town of its name is meant by it
 POSSIBLE = 0.1  # share of the people of all places of a name from which a place may be meant
 # log-odds that a find is the place that is meant, fitted by `training.measure_places`
@@ -54,7 +54,6 @@ _AFTER = frozenset(
     "in at near from around of to outside en cerca de desde a au aux dans pres du des em perto no na nel nella vicino "
     "im bei aus von nach w в у из под біля з di ke dari sa kwa nan في من الى قرب شمال جنوب شرق غرب".split()
 )
-_JOINED = re.compile("^(?:وال|بال|لل|فال|ال|و|ب|ل|ف|ک)(?=[\u0621-\u06ff]{3,})")  # Arabic: and, in, to, the
 
 
 class Find(NamedTuple):
@@ -170,7 +169,7 @@ def _hit(
         return None
     key = " ".join(word.key for word in some)
     found = gazetteer.indices(key, plain=False)
-    if not len(found) and len(some) == 1 and (bare := _JOINED.sub("", key)) != key:
+    if not len(found) and len(some) == 1 and (bare := unjoined(key)) != key:
         found = gazetteer.indices(bare, plain=False)
     if not len(found):
         return None
