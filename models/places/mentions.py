@@ -37,8 +37,8 @@ MOST_LIVE_THERE = 0.3  # share of a province's people from which a town of its n
 POSSIBLE = 0.1  # share of the people of all places of a name from which a place may be meant
 # log-odds that a find is the place that is meant, fitted by `training.measure_places`
 WEIGHTS = {
-    "bias": -3.64, "several": 0.42, "people": 0.25, "share": 2.61, "capital": 0.6, "after": 1.36, "wide": 0.88,
-    "tag": -1.14,
+    "bias": -3.66, "several": 0.4, "people": 0.21, "share": 2.67, "capital": 0.57, "after": 1.35, "wide": 0.96,
+    "tag": -1.17,
 }  # fmt: skip
 
 _IGNORED = re.compile(r"https?://\S+|www\.\S+|[@＠]\w+")
