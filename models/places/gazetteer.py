@@ -88,14 +88,17 @@ class Gazetteer:
     def indices(self, key: str, plain: bool = True) -> np.ndarray:
         """The places whose name folds to this (`names.keys`), those with most people first.
 
-        plain: also those whose name is a word that people write all day without meaning a place.
+        plain: also where the name is a word that people write all day, and none of the places is known well enough to
+        be meant by it.
         """
         wanted = code(key)
         first = bisect_left(self._codes, wanted)
         if first == len(self._codes) or self._codes[first] != wanted:
             return NOTHING
         last = bisect_right(self._codes, wanted, first)
-        found = self._places[first:last] if plain else self._places[first:last][self._plain[first:last] == 0]
+        if not plain and self._plain[first:last].all():
+            return NOTHING
+        found = self._places[first:last]
         return found[np.lexsort((self._kind[found], -self._people[found].astype(np.int64)))]
 
     def people(self, indices: np.ndarray) -> np.ndarray:

@@ -84,7 +84,8 @@ class _Word(NamedTuple):
     end: int
     key: str
     capital: bool | None  # None: its script has none
-    tag: bool
+    tag: bool  # of a hashtag
+    part: bool  # of a longer one: "#KeralaFloods" names the event
 
 
 def named_in(text: str, gazetteer: Gazetteer | None = None, most: int = SHOWN) -> list[Mention]:
@@ -153,10 +154,18 @@ def _words(text: str) -> Iterator[_Word]:
     plain = _IGNORED.sub(lambda found: " " * len(found.group()), text)
     for start, end in words(plain):
         tag = any(a <= start < b for a, b in tags)
+        part = any(a <= start < b and (a, b) != (start, end) for a, b in tags)
         cuts = [start, *(start + cut.start() for cut in _HUMP.finditer(plain[start:end])), end] if tag else [start, end]
         for a, b in zip(cuts, cuts[1:], strict=False):
             letter = plain[a]
-            yield _Word(a, b, fold(plain[a:b]), None if letter.lower() == letter.upper() else letter.isupper(), tag)
+            yield _Word(
+                a,
+                b,
+                fold(plain[a:b]),
+                None if letter.lower() == letter.upper() else letter.isupper(),
+                tag,
+                part or len(cuts) > 2,
+            )
 
 
 def _hit(
@@ -178,7 +187,7 @@ def _hit(
         "several": float(len(some) > 1),
         "capital": float(cased),
         "after": float(before is not None and before.key in _AFTER),
-        "tag": float(some[0].tag),
+        "tag": float(some[0].part),
     }
 
 
@@ -192,7 +201,7 @@ def _unspaced(word: _Word, gazetteer: Gazetteer) -> Iterator[tuple[int, int, np.
             for length in range(min(LONGEST_RUN, run.end() - at), 1, -1):
                 found = gazetteer.indices(word.key[at : at + length], plain=False)
                 if len(found):
-                    several = {"bias": 1.0, "several": float(length > 2), "tag": float(word.tag)}
+                    several = {"bias": 1.0, "several": float(length > 2), "tag": float(word.part)}
                     yield word.start + at, word.start + at + length, found, several
                     at += length - 1
                     break
