@@ -56,6 +56,9 @@ _AFTER = frozenset(
 )
 
 
+Hit = tuple[int, int, np.ndarray, dict[str, float]]  # where a name stands, its places, and what tells how likely one is
+
+
 class Find(NamedTuple):
     """A name of places in a text."""
 
@@ -131,7 +134,7 @@ def finds(text: str, gazetteer: Gazetteer) -> list[Find]:
     every = list(_words(text[:READ_CHARS]))[:MOST_WORDS]
     cased = sum(word.capital is False for word in every) > 0 and any(word.capital for word in every)
     storms = {word.key for before, word in zip(every, every[1:], strict=False) if before.key in _STORMS}
-    found: list[tuple[int, int, np.ndarray, dict[str, float]]] = []
+    found: list[Hit] = []
     at = 0
     while at < len(every):
         taken = 1
@@ -191,7 +194,7 @@ def _hit(
     }
 
 
-def _unspaced(word: _Word, gazetteer: Gazetteer) -> Iterator[tuple[int, int, np.ndarray, dict[str, float]]]:
+def _unspaced(word: _Word, gazetteer: Gazetteer) -> Iterator[Hit]:
     """Names inside a run of a script without spaces."""
     for run in UNSPACED.finditer(word.key):
         if len(word.key) != word.end - word.start:
@@ -208,7 +211,7 @@ def _unspaced(word: _Word, gazetteer: Gazetteer) -> Iterator[tuple[int, int, np.
             at += 1
 
 
-def _weighed(one: tuple[int, int, np.ndarray, dict[str, float]], every: list, gazetteer: Gazetteer) -> Find:
+def _weighed(one: Hit, every: Sequence[Hit], gazetteer: Gazetteer) -> Find:
     """The find with the place that is meant first: one that lies in another place named here, else the biggest."""
     start, end, places, features = one
     people = gazetteer.people(places)
