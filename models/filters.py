@@ -37,9 +37,9 @@ class Where(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     languages: list[str] = []
     sources: list[str] = []
     area: list[float] = []  # south, west, north, east, degrees WGS 84; west > east crosses the date line
-    place: str = ""  # its name, where it was asked for by name
     must: list[str] = []
     must_not: list[str] = []
+    place: str = ""  # what the area is called, where it was asked for by name
 
     def refusal(self, post: Post) -> str:
         """Why the query does not read this post, as the end of a sentence; empty if it does."""

@@ -55,6 +55,10 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         "start": "start", "gain by 20": "true labels/20/gain", "100": "true labels/100/gain", "300": "true labels/300/gain",
         "a tenth wrong, 100": "some wrong/100/gain",
     }),
+    "places": ("places found in posts by name: words that people marked as places (IDRISI-R), and the place they meant (IDRISI-D)", {
+        "precision, en": "words/en/precision", "recall, en": "words/en/recall", "ar": "words/ar/precision", "recall, ar": "words/ar/recall",
+        "in place, en": "in_place/en/in_place", "ar, in place": "in_place/ar/in_place",
+    }),
     "backends-": ("CPU back-ends on one core, times sentence-transformers' speed", {
         "fp32": "backends/onnx fp32/times_sentence_transformers", "int8": "backends/onnx int8/times_sentence_transformers",
         "STS-B of int8": "backends/onnx int8/stsb_spearman",

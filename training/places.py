@@ -24,7 +24,7 @@ import numpy as np
 from msgspec import Struct
 
 from models.places.gazetteer import KINDS
-from models.places.names import UNSPACED, code, fold, keys, words
+from models.places.names import UNSPACED, code, fold, keys, unjoined, words
 from training.data import data_dir
 from training.jobs import run
 from training.posts import HERE
@@ -32,6 +32,7 @@ from training.posts import HERE
 LEAST_PEOPLE = 1_000  # of a town that is listed
 MANY_NAMES = 5_000  # of a town whose other names are listed too
 COMMON = 3  # so often said without a place being meant, a word is no name of a place …
+SURE = 5  # what a word said beside marked places counts
 SHORT = frozenset(("usa", "drc"))  # no word but a country
 KNOWN = 1_000_000  # … unless so many people live there, per saying beyond that
 
@@ -149,16 +150,28 @@ def said_otherwise(texts: Iterable[tuple[str, Sequence[str]]]) -> Counter[str]:
                     for n in range(2, 7)
                     for i in range(len(run) - n + 1)
                 }
-                counted.update(runs - named or {key})
+                counted.update(runs - named or {key, unjoined(key)} - named)
+    return counted
+
+
+def common_words(root: Path) -> Counter[str]:
+    """How often words are said where no place is meant: in everyday sentences, whose places nobody marked, and SURE
+    times that of the written posts, where somebody did."""
+    counted = said_otherwise(everyday(root))
+    counted.update({word: SURE * count for word, count in said_otherwise(written()).items()})
     return counted
 
 
 def everyday(root: Path) -> Iterator[tuple[str, Sequence[str]]]:
-    """Sentences, and which words of them are places as far as somebody marked them."""
+    """Sentences in which places are not marked."""
     for path in sorted((root / "tatoeba-train").glob("*.tsv.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for line in list(lines)[1:]:
                 yield from ((text, ()) for text in line.rstrip("\n").split("\t")[:2])
+
+
+def written() -> Iterator[tuple[str, Sequence[str]]]:
+    """Written posts, and which words of them are places."""
     for path in sorted((HERE / "written").glob("[0-9]*.jsonl")):  # not those set aside
         for post in map(json.loads, path.read_bytes().splitlines()):
             yield post["text"], post["places"]
@@ -172,7 +185,7 @@ def table(found: Sequence[Entry], isos: str, common: Counter[str]) -> dict[str, 
             key = keys(name)
             often = common[key] - COMMON
             said = entry.kind != "country" and often >= 0 and entry.people < KNOWN * (1 + often)
-            rows[int(code(key)), index] = said or is_short(key)
+            rows[code(key), index] = said or is_short(key)
     codes, places, plain = np.array([(*pair, rows[pair]) for pair in sorted(rows)], np.uint64).T
     people = np.array([entry.people for entry in found], np.float64)
     return {
@@ -191,7 +204,7 @@ def table(found: Sequence[Entry], isos: str, common: Counter[str]) -> dict[str, 
 def main(config: Config) -> None:
     """Make the table."""
     first, *found = entries()
-    arrays = table(found, first.names[0], said_otherwise(everyday(data_dir())))
+    arrays = table(found, first.names[0], common_words(data_dir()))
     np.savez_compressed(config.out, **arrays)  # type: ignore[arg-type]
     size = Path(config.out).stat().st_size / 1e6
     print(f"{len(found):,} places, {len(arrays['codes']):,} names, {size:.1f} MB in {config.out}")

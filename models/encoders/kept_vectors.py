@@ -35,7 +35,8 @@ class KeptVectors:
 
     def read(self, encoder_version: str, dim: int, texts: Sequence[str]) -> dict[str, np.ndarray]:
         """Those that are kept: text → (dim,) float32."""
-        hashes, found = {_hash(text): text for text in texts}, {}
+        hashes = {_hash(text): text for text in texts}
+        found: dict[str, np.ndarray] = {}
         try:
             with self._open() as db:
                 for some in _parts(hashes):

@@ -25,20 +25,20 @@ import numpy as np
 from msgspec import Struct
 
 from models.places.gazetteer import Gazetteer, Place, radius_km, within
-from models.places.names import MOST_TOGETHER, UNSPACED, fold, words
+from models.places.names import MOST_TOGETHER, UNSPACED, fold, unjoined, words
 
 __all__ = ["LEAST_CONFIDENCE", "WEIGHTS", "Find", "Mention", "finds", "lies_in", "named_in"]
 
 READ_CHARS, MOST_WORDS = 1_000, 150  # of a post: bounds what it costs
 LONGEST_RUN = 8  # letters of a name in a script without spaces
 SHOWN = 3  # places told of one post
-LEAST_CONFIDENCE = 0.3  # below it a find is told nobody
+LEAST_CONFIDENCE = 0.25  # below it a find is told nobody
 MOST_LIVE_THERE = 0.3  # share of a province's people from which a town of its name is meant by it
 POSSIBLE = 0.1  # share of the people of all places of a name from which a place may be meant
 # log-odds that a find is the place that is meant, fitted by `training.measure_places`
 WEIGHTS = {
-    "bias": -3.64, "several": 0.42, "people": 0.25, "share": 2.61, "capital": 0.6, "after": 1.36, "wide": 0.88,
-    "tag": -1.14,
+    "bias": -3.66, "several": 0.4, "people": 0.21, "share": 2.67, "capital": 0.57, "after": 1.35, "wide": 0.96,
+    "tag": -1.17,
 }  # fmt: skip
 
 _IGNORED = re.compile(r"https?://\S+|www\.\S+|[@＠]\w+")
@@ -54,7 +54,9 @@ _AFTER = frozenset(
     "in at near from around of to outside en cerca de desde a au aux dans pres du des em perto no na nel nella vicino "
     "im bei aus von nach w в у из под біля з di ke dari sa kwa nan في من الى قرب شمال جنوب شرق غرب".split()
 )
-_JOINED = re.compile("^(?:وال|بال|لل|فال|ال|و|ب|ل|ف|ک)(?=[\u0621-\u06ff]{3,})")  # Arabic: and, in, to, the
+
+
+Hit = tuple[int, int, np.ndarray, dict[str, float]]  # where a name stands, its places, and what tells how likely one is
 
 
 class Find(NamedTuple):
@@ -85,7 +87,8 @@ class _Word(NamedTuple):
     end: int
     key: str
     capital: bool | None  # None: its script has none
-    tag: bool
+    tag: bool  # of a hashtag
+    part: bool  # of a longer one: "#KeralaFloods" names the event
 
 
 def named_in(text: str, gazetteer: Gazetteer | None = None, most: int = SHOWN) -> list[Mention]:
@@ -131,7 +134,7 @@ def finds(text: str, gazetteer: Gazetteer) -> list[Find]:
     every = list(_words(text[:READ_CHARS]))[:MOST_WORDS]
     cased = sum(word.capital is False for word in every) > 0 and any(word.capital for word in every)
     storms = {word.key for before, word in zip(every, every[1:], strict=False) if before.key in _STORMS}
-    found: list[tuple[int, int, np.ndarray, dict[str, float]]] = []
+    found: list[Hit] = []
     at = 0
     while at < len(every):
         taken = 1
@@ -154,10 +157,18 @@ def _words(text: str) -> Iterator[_Word]:
     plain = _IGNORED.sub(lambda found: " " * len(found.group()), text)
     for start, end in words(plain):
         tag = any(a <= start < b for a, b in tags)
+        part = any(a <= start < b and (a, b) != (start, end) for a, b in tags)
         cuts = [start, *(start + cut.start() for cut in _HUMP.finditer(plain[start:end])), end] if tag else [start, end]
         for a, b in zip(cuts, cuts[1:], strict=False):
             letter = plain[a]
-            yield _Word(a, b, fold(plain[a:b]), None if letter.lower() == letter.upper() else letter.isupper(), tag)
+            yield _Word(
+                a,
+                b,
+                fold(plain[a:b]),
+                None if letter.lower() == letter.upper() else letter.isupper(),
+                tag,
+                part or len(cuts) > 2,
+            )
 
 
 def _hit(
@@ -170,7 +181,7 @@ def _hit(
         return None
     key = " ".join(word.key for word in some)
     found = gazetteer.indices(key, plain=False)
-    if not len(found) and len(some) == 1 and (bare := _JOINED.sub("", key)) != key:
+    if not len(found) and len(some) == 1 and (bare := unjoined(key)) != key:
         found = gazetteer.indices(bare, plain=False)
     if not len(found):
         return None
@@ -179,11 +190,11 @@ def _hit(
         "several": float(len(some) > 1),
         "capital": float(cased),
         "after": float(before is not None and before.key in _AFTER),
-        "tag": float(some[0].tag),
+        "tag": float(some[0].part),
     }
 
 
-def _unspaced(word: _Word, gazetteer: Gazetteer) -> Iterator[tuple[int, int, np.ndarray, dict[str, float]]]:
+def _unspaced(word: _Word, gazetteer: Gazetteer) -> Iterator[Hit]:
     """Names inside a run of a script without spaces."""
     for run in UNSPACED.finditer(word.key):
         if len(word.key) != word.end - word.start:
@@ -193,14 +204,14 @@ def _unspaced(word: _Word, gazetteer: Gazetteer) -> Iterator[tuple[int, int, np.
             for length in range(min(LONGEST_RUN, run.end() - at), 1, -1):
                 found = gazetteer.indices(word.key[at : at + length], plain=False)
                 if len(found):
-                    several = {"bias": 1.0, "several": float(length > 2), "tag": float(word.tag)}
+                    several = {"bias": 1.0, "several": float(length > 2), "tag": float(word.part)}
                     yield word.start + at, word.start + at + length, found, several
                     at += length - 1
                     break
             at += 1
 
 
-def _weighed(one: tuple[int, int, np.ndarray, dict[str, float]], every: list, gazetteer: Gazetteer) -> Find:
+def _weighed(one: Hit, every: Sequence[Hit], gazetteer: Gazetteer) -> Find:
     """The find with the place that is meant first: one that lies in another place named here, else the biggest."""
     start, end, places, features = one
     people = gazetteer.people(places)

@@ -10,9 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from hashlib import blake2b
 
-import numpy as np
-
-__all__ = ["MOST_TOGETHER", "UNSPACED", "code", "fold", "keys", "words"]
+__all__ = ["MOST_TOGETHER", "UNSPACED", "code", "fold", "keys", "unjoined", "words"]
 
 MOST_TOGETHER = 5  # words of the longest name that is looked for
 # Scripts written without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han.
@@ -21,6 +19,14 @@ _WORD = re.compile(r"[^\W_]+(?:[\u0300-\u036f\u0900-\u0dff\u064b-\u065f\u200c\u2
 _ACCENTS = re.compile("[\u0300-\u036f\u0640\u064b-\u0652\u0670\u200b-\u200d]")  # Latin, Greek, Cyrillic; Arabic vowels
 _LETTERS = str.maketrans("أإآٱىةكي", "ااااىهکی")  # one letter for those that are written for each other
 _LETTERS |= str.maketrans("ىı", "یi")
+
+
+_JOINED = re.compile("^(?:وال|بال|لل|فال|ال|و|ب|ل|ف|ک)(?=[\u0621-\u06ff]{3,})")
+
+
+def unjoined(key: str) -> str:
+    """An Arabic word without "and", "in", "to" and "the" written before it; any other as it is."""
+    return _JOINED.sub("", key)
 
 
 def fold(text: str) -> str:
@@ -39,6 +45,6 @@ def keys(name: str) -> str:
     return " ".join(fold(name[start:end]) for start, end in words(name))
 
 
-def code(key: str) -> np.uint64:
+def code(key: str) -> int:
     """The number by which a name is kept: 40 bits of a hash. Of 500,000 names one in two million others has one too."""
-    return np.uint64(int.from_bytes(blake2b(key.encode(), digest_size=5).digest(), "big"))
+    return int.from_bytes(blake2b(key.encode(), digest_size=5).digest(), "big")

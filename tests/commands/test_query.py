@@ -82,6 +82,18 @@ def test_what_a_query_reads_and_from_where_on_it_alerts_is_edited_and_taken_away
     assert "5 an hour" in done.output
 
 
+def test_an_area_is_given_by_name_and_where_that_is_not_clear_the_choices_are_told(settings):
+    done = CliRunner().invoke(query, ["edit", "need.water", "--area", "Jacmel"], obj=settings, catch_exceptions=False)
+    assert "posts from Jacmel, Sud-Est, HT" in done.output
+    where = read_queries(settings)["need.water"].where
+    assert where.place == "Jacmel, Sud-Est, HT" and where.area[0] < 18.235 < where.area[2]
+    unclear = CliRunner().invoke(query, ["edit", "need.water", "--area", "Springfield"], obj=settings)
+    assert "places are called 'Springfield': choose" in str(unclear.exception)
+    assert read_queries(settings)["need.water"].where == where
+    CliRunner().invoke(query, ["edit", "need.water", "--area", ""], obj=settings, catch_exceptions=False)
+    assert read_queries(settings)["need.water"].where is None
+
+
 def test_before_it_is_saved_a_query_tells_what_it_would_have_alerted_and_what_that_costs(settings, tmp_path):
     lines = [
         {"id": f"p{n}", "text": text, "lang": lang, "created_at": 1_795_000_000 + 1800 * n}

@@ -17,6 +17,7 @@ from streams.broker.topics import make_topics
 from streams.config import Settings, load_settings
 from tests.dashboard.serving import Served, frame, served
 from tests.dashboard.test_page import opened
+from tests.outputs.invented import invent
 from tests.outputs.topics import fresh_prefix
 from tests.waiting import PATIENCE_S, wait_until
 
@@ -75,6 +76,26 @@ def test_what_is_saved_is_what_was_tried_and_nobody_elses_query_is_changed(serve
     again = sent(server, "/api/queries", sentences=["something else"])
     assert again.status_code == 400 and "already" in again.text
     assert saved == read_queries(settings)["need.boats"]
+
+
+def test_an_area_is_given_by_name_and_posts_that_name_a_place_there_count(server, settings):
+    found = sent(server, "/api/queries/try", area="Jacmel").json()
+    assert (found["place"], found["alerts"]) == ("Jacmel, Sud-Est, HT", 0)
+    unclear = sent(server, "/api/queries", area="Springfield")
+    assert unclear.status_code == 400 and "Springfield, Illinois, US" in unclear.text
+    saved = sent(server, "/api/queries", area="Jacmel").json()
+    assert saved["where"]["place"] == "Jacmel, Sud-Est, HT" and len(saved["where"]["area"]) == 4
+
+
+def test_which_words_move_an_alert_is_said_of_those_on_the_board(server, settings):
+    alert = invent(query=KNOWN.id, text="people trapped under a collapsed roof")
+    server.call(lambda view: view.put_alerts([alert]))
+    wait_until(lambda: httpx.get(f"{server.url}/api/alerts", timeout=PATIENCE_S).json()["total"] == 1)
+    found = httpx.get(f"{server.url}/api/words", params={"alert": alert.alert_id}, timeout=PATIENCE_S).json()["moved"]
+    assert [(word["start"], word["end"]) for word in found["words"]][:2] == [(0, 6), (7, 14)]
+    assert found["rest"] + sum(word["by"] for word in found["words"]) == pytest.approx(found["log_odds"], abs=1e-2)
+    gone = httpx.get(f"{server.url}/api/words", params={"alert": "0" * 32}, timeout=PATIENCE_S).json()
+    assert "not on the board" in gone["problem"]
 
 
 REFUSED: list[dict] = [

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from models.records import Evidence, Post, Reading
+from models.records import Evidence, NamedPlace, Post, Reading
 from tests.dashboard.seeding import HOSTILE, fill, hostile, invent, several
 from tests.dashboard.serving import Served, frame, served, settings_for
 from tests.waiting import PATIENCE_S, wait_until
@@ -347,6 +347,30 @@ def test_an_opened_card_says_why_it_is_so_likely_and_in_the_readers_language(pag
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(because).to_be_visible()
+
+
+def test_the_words_that_moved_an_opened_alert_are_marked_in_its_text_and_nothing_else_changes(page, server):
+    text = "🙏 <b>send</b> water now"
+    moved = {"query_id": "need.water", "log_odds": 2.0, "rest": 0.5, "words": [
+        {"start": 5, "end": 9, "by": -0.4}, {"start": 14, "end": 19, "by": 1.9},
+    ]}  # fmt: skip
+    page.route("**/api/words?*", lambda route: route.fulfill(json={"moved": moved}))
+    server.call(lambda view: view.put_alerts([invent(985, text=text, at=time.time())]))
+    first = cards(page).first
+    expect(first.locator(".text")).to_have_text(text)
+    expect(first.locator("mark")).to_have_count(0)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(first.locator("mark")).to_have_text(["send", "water"])
+    expect(first.locator("mark.toward")).to_have_text("water")
+    expect(first.locator(".text")).to_have_text(text)
+    expect(first.locator(".moved")).to_have_text("+2.00 = words +1.50 + what no single word moves +0.50")
+
+
+def test_a_place_that_a_post_names_stands_on_its_card_with_how_sure_that_is(page, server):
+    named = NamedPlace("Okay", "Les Cayes, Sud, HT", "town", 18.19, -73.75, 5.0, 0.62)
+    server.call(lambda view: view.put_alerts([invent(986, geo=None, places=[named], at=time.time())]))
+    expect(cards(page).first.locator(".place")).to_have_text("names Les Cayes, Sud, HT (62 %)")
 
 
 def test_posts_of_one_cluster_are_one_card_that_says_how_many_more_and_the_counts_agree(page, server):

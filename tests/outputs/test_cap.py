@@ -13,7 +13,7 @@ from xsdata.formats.dataclass.parsers.config import ParserConfig
 
 from models.errors import ConfigError
 from models.queries import load_queries
-from models.records import Geo, is_notice
+from models.records import Geo, NamedPlace, is_notice
 from streams.outputs.cap import CapConfig, CapWriter, check_sender
 from tests.outputs.invented import HOSTILE, alerts, invent, later
 
@@ -144,6 +144,12 @@ def test_memory_is_bounded_and_a_forgotten_alert_starts_anew():
 def test_a_place_is_a_circle_of_radius_zero_latitude_first():
     (area,) = read(CapWriter(CapConfig()).write(invent(geo=Geo(34.25, -27.5)))).infos[0].areas
     assert area.circles == ["34.250000,-27.500000 0"]
+
+
+def test_the_area_of_a_post_that_names_a_place_is_that_place_and_says_how_sure_that_is():
+    named = NamedPlace("Okay", "Les Cayes, Sud, HT", "town", 18.19, -73.75, 5.0, 0.62)
+    (area,) = read(CapWriter(CapConfig()).write(invent(places=[named]))).infos[0].areas
+    assert area.circles == ["18.190000,-73.750000 5.0"] and "Les Cayes" in area.area_desc and "62%" in area.area_desc
 
 
 def test_measured_values_travel_as_parameters_and_missing_ones_are_absent():

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.records import Geo
+from models.records import Geo, NamedPlace
 from streams.outputs.geojson import collection_lines, feature_line
 from tests.outputs.invented import alerts, invent, later
 
@@ -16,6 +16,14 @@ def test_longitude_comes_first():
     feature = json.loads(feature_line(invent(geo=Geo(lat=34.2, lon=27.9))))
     assert feature["geometry"] == {"type": "Point", "coordinates": [27.9, 34.2]}
     assert "geo" not in feature["properties"]["post"]
+
+
+def test_a_post_that_names_a_place_stands_in_its_middle_and_says_so():
+    named = NamedPlace("Okay", "Les Cayes, Sud, HT", "town", 18.19, -73.75, 5.0, 0.62)
+    feature = json.loads(feature_line(invent(places=[named])))
+    assert feature["geometry"] == {"type": "Point", "coordinates": [-73.75, 18.19]}
+    assert feature["properties"]["place"]["confidence"] == 0.62
+    assert "place" not in json.loads(feature_line(invent(geo=Geo(lat=34.2, lon=27.9))))["properties"]
 
 
 def test_a_post_without_a_place_has_a_null_geometry():
