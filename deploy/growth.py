@@ -1,7 +1,7 @@
 """`python deploy/growth.py`: draw growth.svg from bench_growth.json, and print its table.
 
-The figures come from `crisis bench --only clusters.window.1 --only search.1 --rounds 1 --out deploy/bench_growth.json`:
-what the clusterer costs a post, and the most memory the process held, when so many posts had come.
+The figures come from `crisis bench --only clusters.window.1 --rounds 1 --out deploy/bench_growth.json`: what the
+clusterer costs a post, and the most memory the process held (so nothing else in it), when so many posts had come.
 """
 
 from __future__ import annotations
