@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
@@ -61,7 +62,7 @@ class Pseudonyms:
             return post_id
         account, slash, _ = post_id.partition("/")
         # An id that begins with a slash is its own account (models.records.account_of).
-        owner = MARK + keyed_hash(account or post_id, self.key, b"account", _ID_BYTES)
+        owner = _owner(account or post_id, self.key)
         return f"{owner}/{keyed_hash(post_id, self.key, b'post', _ID_BYTES)}" if slash and account else owner
 
     def text(self, text: str) -> str:
@@ -89,9 +90,9 @@ class Pseudonyms:
             repost_of=record.repost_of and self.id(record.repost_of),
         )
 
-    def link(self, post: Post) -> Link | None:
-        """What `hide` takes away of a post; None where it stays."""
-        return None if self.keep else Link(self.id(post.id), post.id, post.url)
+    def link(self, post: Post, hidden: Post | None = None) -> Link | None:
+        """What `hide` takes away of a post; None where it stays. hidden: what it made of the post, where known."""
+        return None if self.keep else Link(hidden.id if hidden else self.id(post.id), post.id, post.url)
 
     def _link(self, found: re.Match[str]) -> str:
         url = found.group()
@@ -107,6 +108,12 @@ class Pseudonyms:
 OFFLINE = Pseudonyms(b"file", keep=True)  # for files that one has anyway: their ids stay, and may be compared
 
 
+@lru_cache(maxsize=16_384)  # who posts, posts again
+def _owner(account: str, key: bytes) -> str:
+    return MARK + keyed_hash(account, key, b"account", _ID_BYTES)
+
+
+@lru_cache(maxsize=16_384)
 def pseudonym(handle: str, key: bytes) -> str:
     """A keyed hash of an author's name: the same author under the same key, unreadable without it."""
     return keyed_hash(handle.strip().removeprefix("@").lower(), key, b"author")

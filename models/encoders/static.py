@@ -109,7 +109,7 @@ class StaticEncoder:
         expected = self._reader.reading.rows(tokenizer.get_vocab_size())
         if rows.shape != (expected, self.dim) or self._empty.shape != (self.dim,):
             raise BundleError(f"{bundle.path}: table {rows.shape}, but {expected} features of dim {self.dim}")
-        self._table = rows.astype(np.float32) * scales[:, None].astype(np.float32)
+        self._table = np.multiply(rows, scales[:, None].astype(np.float32), dtype=np.float32)  # in one pass
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(n, dim) float32, C-contiguous, unit rows, row i for texts[i], whatever else is in the list."""

@@ -95,7 +95,7 @@ def parse(value: bytes, origin: Origin, seen_at: float, pseudonyms: Pseudonyms) 
             parsed.claims.append(Gone(record.id, place))
         elif isinstance(sent, Post):
             parsed.posts.append(record)
-            if (link := pseudonyms.link(sent)) is not None:
+            if (link := pseudonyms.link(sent, record)) is not None:
                 parsed.links.append(link)
             words = words_of(record, pseudonyms.key)
             edit = record.kind == "update"
