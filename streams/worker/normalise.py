@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from itertools import islice
+
+import faust
 
 from models.records import Frame
 from streams import metrics
 from streams.pipeline import stages
 from streams.pipeline.frames import split_frame
 from streams.worker.stage import Events, Handler, origin_of
+
+log = logging.getLogger(__name__)
 
 
 class Normalise(Handler):
@@ -36,6 +41,24 @@ class Normalise(Handler):
         await self.outbox.delivered()
         await self._count(counted)
         return events
+
+    async def give_up(self, event: faust.Event, detail: str) -> None:
+        """Refuse a record as it came, counted by its lines: once, whatever a worker that was taken for dead does later.
+
+        Counted is what was sent on before. Workers that are killed from outside die on records that they were done with
+        too: refused, those posts would be told twice, as a match and as a reject.
+        """
+        origin, value = origin_of(event), event.value or b""
+        if await self.view.was_counted(self.name, origin):
+            log.warning(
+                "posts.raw, partition %d, offset %d: done before its worker died", origin.partition, origin.offset
+            )
+            return
+        await self._refuse(origin, "worker_died", detail, value, 0)
+        await self.outbox.delivered()
+        lines = value.count(b"\n") + 1
+        told = {"counts": {"read": lines, "rejected": lines}, "reasons": {"worker_died": lines}}
+        await self.view.count(self.name, origin, told)
 
     async def _keep_links(self, parsed: list[stages.Parsed]) -> None:
         """Before the posts go on: an alert can be opened from its first moment."""

@@ -41,13 +41,12 @@ class Handler:
         return frames
 
     async def give_up(self, event: faust.Event, detail: str) -> None:
-        """Refuse a record as it came; of what it held only the lines are counted."""
+        """Refuse a record as it came; of what it held nothing is read, so it counts as one."""
         origin, value = origin_of(event), event.value or b""
         await self._refuse(origin, "worker_died", detail, value, 0)
         await self.outbox.delivered()
-        posts = value.count(b"\n") + 1 if self.name == "normalise" else 1
-        counts = {"rejected": posts, **({"read": posts} if self.name == "normalise" else {})}
-        await self.view.count(f"given-up:{self.name}", origin, {"counts": counts, "reasons": {"worker_died": posts}})
+        counts = {"counts": {"rejected": 1}, "reasons": {"worker_died": 1}}
+        await self.view.count(f"given-up:{self.name}", origin, counts)
 
     async def _refuse(self, origin: Origin, reason: str, detail: str, raw: bytes, line: int) -> None:
         reject = Reject(reason, detail, self.name, origin, line, rfc3339(time.time()), raw[: stages.KEPT_OF_REJECT])

@@ -131,14 +131,21 @@ class Pipeline:
         return [w for w in (await self.view.workers()).values() if time.time() - w.at < 3]
 
     async def until_placed(self) -> None:
-        """Wait until the clusterer has saved a snapshot of everything: its lag is zero."""
-        lags: list[int] = []
+        """Wait until the clusterer has saved a snapshot of everything: its lag is zero, by figures taken from now on.
+
+        The first word that comes from now on may tell of figures taken before: the second counts.
+        """
+        began, words = time.time(), dict[str, list[WorkerStatus]]()
 
         async def none_lags() -> bool:
-            lags[:] = [w.lag["posts.matched"] for w in await self.speaking() if "posts.matched" in w.lag]
-            return bool(lags) and sum(lags) == 0
+            for name, word in (await self.view.workers()).items():
+                mine = words.setdefault(name, [])
+                if word.at > began and "posts.matched" in word.lag and (not mine or word.at > mine[-1].at):
+                    mine.append(word)
+            told = [mine[-1].lag["posts.matched"] for mine in words.values() if len(mine) > 1]
+            return bool(told) and sum(told) == 0
 
-        await self.become(none_lags, lambda: f"clusterer lags: {lags}")
+        await self.become(none_lags, lambda: f"clusterers' words: {words}")
 
     def read(self, topic: str) -> list:
         """Every record of a topic, by partition and offset."""
