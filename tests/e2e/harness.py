@@ -35,6 +35,7 @@ from tests.waiting import until
 T = TypeVar("T")
 F = TypeVar("F", Frame, EmbeddedFrame, MatchedFrame)
 
+SILENT_S = 15.0  # a worker that has not spoken for so long was killed
 DEMO = Path(__file__).parents[2] / "streams" / "data" / "demo.jsonl"
 
 
@@ -138,12 +139,13 @@ class Pipeline:
         began, words = time.time(), dict[str, list[WorkerStatus]]()
 
         async def none_lags() -> bool:
-            for name, word in (await self.view.workers()).items():
+            alive = {name: w for name, w in (await self.view.workers()).items() if time.time() - w.at < SILENT_S}
+            for name, word in alive.items():
                 mine = words.setdefault(name, [])
-                if word.at > began and "posts.matched" in word.lag and (not mine or word.at > mine[-1].at):
+                if word.at > began and (not mine or word.at > mine[-1].at):
                     mine.append(word)
-            told = [mine[-1].lag["posts.matched"] for mine in words.values() if len(mine) > 1]
-            return bool(told) and sum(told) == 0
+            told = [words[name][-1].lag.get("posts.matched", 0) for name in alive if len(words[name]) > 1]
+            return bool(told) and len(told) == len(alive) and sum(told) == 0
 
         await self.become(none_lags, lambda: f"clusterers' words: {words}")
 
