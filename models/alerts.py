@@ -45,6 +45,7 @@ def make_alert(post: Post, match: Match, query: Query, encoder_version: str, als
             source=post.source,
             url=post.url,
             geo=post.geo,
+            author=post.author,
         ),
         score=match.score,
         threshold=match.threshold,

@@ -218,6 +218,7 @@ class AlertPost(Struct, frozen=True, omit_defaults=True):
     source: str
     url: str | None = None
     geo: Geo | None = None
+    author: str | None = None  # a pseudonym, where the source told one: ids of some sources name no account
 
 
 class Evidence(Struct, frozen=True, omit_defaults=True):
