@@ -3,6 +3,7 @@ in context and the others wait (streams/worker/skim.py)."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -11,10 +12,11 @@ import msgspec
 
 from models.encoders.protocol import Encoder
 from models.encoders.ready import Ready
-from models.errors import CrisisError
+from models.errors import CrisisError, Rejected
 from models.records import EmbeddedFrame, Frame, Origin, Post
 from streams import metrics
 from streams.pipeline import stages
+from streams.pipeline.frames import decode_frames
 from streams.pipeline.triage import share_at
 from streams.releases.serving import Serving
 from streams.releases.trial import embed_canary, timed
@@ -31,6 +33,12 @@ class Embed(Handler):
     async def __call__(self, events: Events) -> Events:
         await self._read(*await self._divide(await self._decode(events, Frame)))
         return events
+
+    def without_outcome(self, value: bytes) -> int:
+        """Its posts: what is refused here is not matched."""
+        with contextlib.suppress(Rejected):
+            return sum(len(frame.posts) for frame in decode_frames(value, Frame))
+        return 1
 
     async def _divide(self, frames: list[Frame]) -> tuple[list[Frame], dict[Origin, list[Post]]]:
         """The frames with what is read of them now, and by their origins what waits."""

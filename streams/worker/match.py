@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import faust
 import msgspec
 from msgspec import Struct
 
 from models.bars import Bars
 from models.encoders.ready import Ready
+from models.errors import Rejected
 from models.moments import epoch_s
 from models.records import Alert, EmbeddedFrame, Frame, MatchedFrame, account_of
 from streams import metrics
 from streams.pipeline import stages
+from streams.pipeline.frames import decode_frames
 from streams.releases.serving import Serving, restate
 from streams.view.live import LiveView
-from streams.worker.stage import Events, Handler
+from streams.worker.stage import Events, Handler, origin_of
 
 PLATFORMS = ("bluesky", "mastodon", "file")  # names that no token may take; those of partners are in the live view
 
@@ -51,6 +55,22 @@ class Match(Handler):
         await self._observe(given)
         await self.runtime.forget_labels({d.id for one in matched for d in one.frame.deletions})
         return events
+
+    async def give_up(self, event: faust.Event, detail: str) -> None:
+        """Refuse a record as it came, but for one whose frames were all counted: its alerts were sent on before."""
+        frames: list[EmbeddedFrame] = []
+        with contextlib.suppress(Rejected):
+            frames = decode_frames(event.value or b"", EmbeddedFrame)
+        left = [frame for frame in frames if not await self.view.was_counted(self.name, frame.origin)]
+        if not frames:
+            await super().give_up(event, detail)
+        elif left:
+            await self._refuse(origin_of(event), "worker_died", detail, event.value or b"", 0)
+            await self.outbox.delivered()
+            posts = [len(frame.posts) + len(frame.waiting) for frame in left]
+            told = [{"counts": {"rejected": n}, "reasons": {"worker_died": n}} for n in posts]
+            origins = [frame.origin for frame in left]
+            await self.view.count_all(self.name, list(zip(origins, told, strict=True)))
 
     async def _begun_by(self, serving: Serving, frame: EmbeddedFrame) -> tuple[Ready, EmbeddedFrame]:
         """The version that began the frame; where it is not loaded here, one that is, and the frame made anew by it."""

@@ -41,12 +41,16 @@ class Handler:
         return frames
 
     async def give_up(self, event: faust.Event, detail: str) -> None:
-        """Refuse a record as it came; of what it held nothing is read, so it counts as one."""
+        """Refuse a record as it came."""
         origin, value = origin_of(event), event.value or b""
         await self._refuse(origin, "worker_died", detail, value, 0)
         await self.outbox.delivered()
-        counts = {"counts": {"rejected": 1}, "reasons": {"worker_died": 1}}
-        await self.view.count(f"given-up:{self.name}", origin, counts)
+        counts = {"rejected": self.without_outcome(value)}
+        await self.view.count(f"given-up:{self.name}", origin, {"counts": counts, "reasons": {"worker_died": 1}})
+
+    def without_outcome(self, value: bytes) -> int:
+        """Posts that are counted nowhere else where this record is refused."""
+        return 1
 
     async def _refuse(self, origin: Origin, reason: str, detail: str, raw: bytes, line: int) -> None:
         reject = Reject(reason, detail, self.name, origin, line, rfc3339(time.time()), raw[: stages.KEPT_OF_REJECT])

@@ -59,9 +59,8 @@ class TakeUp(Embed):
         """Refuse a record that workers died on; all its posts count as refused."""
         await super().give_up(event, detail)
         with contextlib.suppress(Rejected):
-            for n, frame in enumerate(decode_frames(event.value, Frame)):
-                refused = len(frame.posts) - (n == 0)  # one is counted already
-                counts = {"taken_up": len(frame.posts), "rejected": refused}
+            for frame in decode_frames(event.value, Frame):
+                counts = {"taken_up": len(frame.posts)}
                 await self.view.count(self.name, frame.origin, {"counts": counts})
 
     async def _still_said(self, frame: Frame) -> Frame:
