@@ -206,6 +206,7 @@ async def _report_forever(
             app.runtime.takeover.trouble,
             app.runtime.serving.current.name,
             waiting.since if waiting else 0.0,
+            round(work.longest_s(time.monotonic()), 1),
         )
         redis_answers = await _told(app, status, redis_answers)
 
