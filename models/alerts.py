@@ -47,6 +47,7 @@ def make_alert(post: Post, match: Match, query: Query, encoder_version: str, als
             url=post.url,
             geo=post.geo,
             places=[] if post.geo else places_of(post),
+            author=post.author,
         ),
         score=match.score,
         threshold=match.threshold,

@@ -233,6 +233,7 @@ class AlertPost(Struct, frozen=True, omit_defaults=True):
     url: str | None = None
     geo: Geo | None = None
     places: list[NamedPlace] = []  # it names, the likeliest first, where it does not say where it is
+    author: str | None = None  # a pseudonym, where the source told one: ids of some sources name no account
 
 
 class Evidence(Struct, frozen=True, omit_defaults=True):

@@ -13,6 +13,8 @@ from models.records import Post
 __all__ = ["Cluster"]
 
 MAX_TEXT = 1_000  # characters kept of a post: as many as labels and encoders read
+MAX_SOURCES = 256  # names that a cluster counts: they come from posts, and whoever invents them does not fill memory
+OTHER = "other"  # what the later ones are counted as
 MAX_AUTHORS = 64  # latest distinct authors remembered per cluster, to count a flood by one account once
 
 
@@ -108,7 +110,8 @@ class Cluster(Struct, gc=False):
         elif member.at < self.first_at:
             self.first_at = member.at
         self.languages[member.lang] = self.languages.get(member.lang, 0) + 1
-        self.sources[member.source] = self.sources.get(member.source, 0) + 1
+        source = _source(self.sources, member.source)
+        self.sources[source] = self.sources.get(source, 0) + 1
         for query in member.queries:
             self.categories[query] = self.categories.get(query, 0) + 1
 
@@ -155,7 +158,8 @@ class Cluster(Struct, gc=False):
             (self.sources, other.sources),
         ):
             for key, n in theirs.items():
-                mine[key] = mine.get(key, 0) + n
+                name = _source(mine, key) if mine is self.sources else key
+                mine[name] = mine.get(name, 0) + n
         for term, amount in other.terms.items():
             self.terms[term] = self.terms.get(term, 0.0) + amount
         self.authors = list(dict.fromkeys(self.authors + other.authors))[-MAX_AUTHORS:]
@@ -168,10 +172,14 @@ class Cluster(Struct, gc=False):
         for counts, keys in (
             (self.categories, member.queries),
             (self.languages, (member.lang,)),
-            (self.sources, (member.source,)),
+            (self.sources, (_source(self.sources, member.source),)),
         ):
             for key in keys:
                 if counts.get(key, 0) > 1:
                     counts[key] -= 1
                 else:
                     counts.pop(key, None)
+
+
+def _source(counts: dict[str, int], name: str) -> str:
+    return name if name in counts or len(counts) < MAX_SOURCES else OTHER

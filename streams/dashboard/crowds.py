@@ -15,8 +15,8 @@ class Crowds:
     """Who takes whose room: alerts by level and category, in there by source, in there by cluster and by account.
 
     When there are too many, the fullest room gives way, in it the source with the most, of that the biggest cluster or
-    account, and of that the oldest: a flood pushes out itself. What is in no cluster yet counts as one crowd; an id
-    that names no account is in none.
+    account, and of that the oldest: a flood pushes out itself. What is in no cluster yet counts as one crowd; a post
+    that names neither author nor account is in none.
     """
 
     def __init__(self) -> None:
@@ -82,14 +82,14 @@ class Copies:
         self._texts: dict[str, Counter[str]] = {}  # account → letters of its alerts, how many alerts each
 
     def add(self, alert: Alert, folded: str) -> None:
-        letters, account = _letters(folded), account_of(alert.post.id)
+        letters, account = _letters(folded), _who(alert)
         self._texts.setdefault(account, Counter())[letters] += 1
         if len(letters) >= self.LETTERS:
             at = epoch_s(alert.post.created_at)
             self._said.setdefault(letters, {})[account] = at
 
     def remove(self, alert: Alert, folded: str) -> None:
-        letters, account = _letters(folded), account_of(alert.post.id)
+        letters, account = _letters(folded), _who(alert)
         texts = self._texts[account]
         texts[letters] -= 1
         if texts[letters]:
@@ -105,7 +105,7 @@ class Copies:
     def of(self, alert: Alert, folded: str) -> int:
         """Accounts with these words around the time of this post, itself among them; 0 if that is no sign."""
         said = self._said.get(_letters(folded), {})
-        mine = said.get(account_of(alert.post.id))
+        mine = said.get(_who(alert))
         if mine is None or len(said) < self.ACCOUNTS:
             return 0
         near = [account for account, at in said.items() if abs(at - mine) <= self.WITHIN_S]
@@ -121,5 +121,14 @@ NO_CLUSTER = "cluster "
 
 
 def _crowds_of(alert: Alert) -> tuple[str, ...]:
-    cluster, account = f"cluster {alert.cluster_id or ''}", account_of(alert.post.id)
-    return (cluster,) if account == alert.post.id else (cluster, f"account {account}")
+    cluster, who = f"cluster {alert.cluster_id or ''}", _who(alert)
+    return (cluster,) if who == alert.post.id else (cluster, f"account {who}")
+
+
+def _who(alert: Alert) -> str:
+    """Whose it is: the author that the source told, else the account that the id names.
+
+    An id alone is not enough: Mastodon's name the server, and everybody there would be one crowd; ids of partners often
+    name nobody. Within a source, so that no source speaks for authors of another.
+    """
+    return alert.post.author or account_of(alert.post.id)

@@ -188,8 +188,9 @@ class Board:
         return True
 
     def shown(self, alert: Alert, wanted: Filter | None = None) -> Shown:
-        """The alert as the page gets it: only web links, and nothing of a post that was deleted or edited away."""
-        post = msgspec.structs.replace(alert.post, url=web_link(alert.post.url))
+        """The alert as the page gets it: only web links, no author, and nothing of a post that was deleted or edited
+        away."""
+        post = msgspec.structs.replace(alert.post, url=web_link(alert.post.url), author=None)
         if alert.status == "withdrawn":
             post = msgspec.structs.replace(post, text="", url=None, geo=None, places=[])
         here = self._folded.get(alert.alert_id)

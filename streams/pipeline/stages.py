@@ -235,7 +235,7 @@ def tally(frame: MatchedFrame) -> dict[str, int]:
 
 def blank(alert: Alert) -> Alert:
     """The alert without its post's text, link and places, and what was read in it: a withdrawal tells none of it."""
-    post = msgspec.structs.replace(alert.post, text="", url=None, geo=None, places=[])
+    post = msgspec.structs.replace(alert.post, text="", url=None, geo=None, places=[], author=None)
     return msgspec.structs.replace(alert, post=post, evidence=msgspec.structs.replace(alert.evidence, signs=[]))
 
 

@@ -16,6 +16,7 @@ __all__ = ["Health", "judge"]
 
 SILENT_S = 3.0  # workers speak every second; a page asks for figures every second, and waits for two
 NOTED_S = 5.0  # what was put by in a rebalance, and is read at once, needs no word
+LONG_S = 3.0  # a call reads what a second brings, 200,000 characters at most; with a word each second, told within 5
 WAITING_FRAMES = 1_000  # a hundred thousand posts: some minutes of work
 
 
@@ -55,6 +56,9 @@ def judge(
     if waiting:
         topic, frames = max(waiting.items(), key=lambda item: item[1])
         return Health("late", "; ".join((f"alerts come late: {frames:,} records wait in {topic}", *unread)))
+    name, said = max(heard.items(), key=lambda item: item[1].computes_s)
+    if said.computes_s > LONG_S:
+        return Health("late", f"worker {name} has computed one batch for {said.computes_s:.0f} s: alerts wait for it")
     if unread:
         return Health("late", f"the most pressing posts are read first: {unread[0]}")
     for name, said in sorted(heard.items()):

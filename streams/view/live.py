@@ -73,10 +73,14 @@ class LiveView:
         flat: list[str | int] = []
         for origin, counts in counted:
             told = [x for name, fields in counts.items() for field, n in fields.items() if n for x in (name, field, n)]
-            at = f"{origin.offset:020}.{origin.item:010}"  # of one length, so that text has the order of numbers
-            lane = f"{origin.partition}.{origin.turn}" if origin.turn else origin.partition
-            flat += [f"{stage}:{lane}", at, len(told) // 3, *told]
+            flat += [*_counted_at(stage, origin), len(told) // 3, *told]
         return [bool(new) for new in await self._count(args=[self.prefix, *flat])] if flat else []
+
+    async def was_counted(self, stage: str, origin: Origin) -> bool:
+        """Would `count` of this, or of what lies before it, be taken for a repetition?"""
+        field, at = _counted_at(stage, origin)
+        last = await self.redis.hget(self.key("counted"), field)
+        return last is not None and last.decode() >= at
 
     async def counts(self, name: str = "counts") -> dict[str, int]:
         """A hash of counters, by name."""
@@ -186,3 +190,9 @@ class LiveView:
         async for key in self.redis.scan_iter(match=f"{self.prefix}*", count=1000):
             removed += await self.redis.delete(key)
         return removed
+
+
+def _counted_at(stage: str, origin: Origin) -> tuple[str, str]:
+    """The field of `counted`, and the place in it: of one length, so that text has the order of numbers."""
+    lane = f"{origin.partition}.{origin.turn}" if origin.turn else origin.partition
+    return f"{stage}:{lane}", f"{origin.offset:020}.{origin.item:010}"

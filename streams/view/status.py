@@ -21,6 +21,7 @@ class WorkerStatus(Struct, frozen=True):
     message: str = ""  # what it cannot do as it should
     registry_version: str = ""  # the release it serves; own = the encoder of its settings
     waits_since: float = 0.0  # epoch seconds: when the oldest post was put by that it has found waiting; 0 = none
+    computes_s: float = 0.0  # how long the call runs that its encoder, matcher or clusterer has not returned from
 
     def silent_s(self, at: float) -> float:
         """Seconds since it spoke."""

@@ -206,6 +206,7 @@ async def _report_forever(
             app.runtime.takeover.trouble,
             app.runtime.serving.current.name,
             waiting.since if waiting else 0.0,
+            round(work.longest_s(time.monotonic()), 1),
         )
         redis_answers = await _told(app, status, redis_answers)
 
@@ -236,8 +237,7 @@ async def _end_stalled(app: CrisisApp, settings: Settings, stalled: list[Partiti
     """End the process. What it computes with is to blame if a call computes; if none does, no record is."""
     doing = "a call that does not return" if app.runtime.work.computing else "the consumer gets nothing, or waits"
     if not app.runtime.work.computing:
-        with contextlib.suppress(TimeoutError, RedisError):
-            await asyncio.wait_for(app.runtime.attempts.undo(), TOLD_S)
+        await app.runtime.hold_nothing_against_what_is_in_hand()
     log.critical(
         "no progress for %.0f s with work waiting in %s (%s): ending the process",
         settings.worker.stall_s, stalled, doing,

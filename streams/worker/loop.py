@@ -17,7 +17,6 @@ import faust
 from models.errors import ServiceError
 from streams import metrics
 from streams.broker.topics import INPUTS
-from streams.config import Settings
 from streams.worker import careful
 from streams.worker.cluster import Cluster
 from streams.worker.embed import Embed
@@ -53,7 +52,7 @@ def _loop(name: str, runtime: Runtime, handler: Handler) -> Callable:
         gaps = Gaps()
         async for events in take(stream, runtime.settings.worker.frames_in_flight):
             for event in events:
-                await _check_gap(gaps, runtime.settings, event)
+                await _check_gap(gaps, runtime, event)
             partitions = {(event.message.topic, event.message.partition) for event in events}
             with runtime.work.on(name, partitions), metrics.stage_seconds.labels(name).time():
                 done = await careful.handle(handler, events)
@@ -65,12 +64,13 @@ def _loop(name: str, runtime: Runtime, handler: Handler) -> Callable:
     return agent
 
 
-async def _check_gap(gaps: Gaps, settings: Settings, event: faust.Event) -> None:
+async def _check_gap(gaps: Gaps, runtime: Runtime, event: faust.Event) -> None:
     message = event.message
     known = event.app.consumer._committed_offset.get(message.tp)  # no public getter in 0.15.3
     place = message.topic, message.partition, message.generation_id
     try:
-        await check(gaps, settings, event.app.conf.id, place, message.offset, known)
+        await check(gaps, runtime.settings, event.app.conf.id, place, message.offset, known)
     except ServiceError as error:
         log.critical("%s", error)
+        await runtime.hold_nothing_against_what_is_in_hand()
         os._exit(STALLED)  # an orderly end would commit on its way

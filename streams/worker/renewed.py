@@ -90,6 +90,7 @@ async def end_when_renewed(app: faust.App, settings: Settings) -> None:
 
 async def begin_anew(app: faust.App, partitions: Collection[TP], topics: Collection[str]) -> None:
     """Commit the beginning of these partitions and end the process: what it has in hand is of topics that are gone."""
+    await app.runtime.hold_nothing_against_what_is_in_hand()
     names = ", ".join(sorted(topics))
     log.critical("made anew, or shorter than it was: %s; reading it from its beginning: ending the process", names)
     try:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from redis.exceptions import RedisError
+
 from models.bars import Bars
 from models.encoders.protocol import Encoder
 from models.pseudonyms import Pseudonyms
@@ -40,6 +42,8 @@ from streams.worker.skim import Pace, Skim
 from streams.worker.work import Work
 
 log = logging.getLogger(__name__)
+
+TOLD_S = 2.0  # how long Redis may take to be told
 T = TypeVar("T")
 
 
@@ -104,6 +108,11 @@ class Runtime:
         """Run blocking work in its thread: "encode", "match" or "cluster"."""
         with self.work.call():
             return await asyncio.get_running_loop().run_in_executor(self._threads[thread], work, *args)
+
+    async def hold_nothing_against_what_is_in_hand(self) -> None:
+        """Before this process ends itself: no record in hand is to blame, whatever stage had it."""
+        with contextlib.suppress(TimeoutError, RedisError):
+            await asyncio.wait_for(self.attempts.undo(), TOLD_S)
 
     @property
     def serving(self) -> Serving:

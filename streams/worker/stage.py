@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 import faust
@@ -17,6 +18,7 @@ from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
 
 Events = list[faust.Event]
+log = logging.getLogger(__name__)
 
 
 def origin_of(event: faust.Event) -> Origin:
@@ -53,14 +55,26 @@ class Handler:
         return frames
 
     async def give_up(self, event: faust.Event, detail: str) -> None:
-        """Refuse a record as it came; what it held counts as refused, unless it was counted before its worker died."""
+        """Refuse a record as it came, but for one whose frames were all counted before: what they gave was sent on.
+
+        Workers that are killed from outside die on records that they were done with too: refused, those posts would be
+        told twice, as a match and as a reject. Each frame counts once, whoever dies while refusing it.
+        """
         origin, value = origin_of(event), event.value or b""
+        try:
+            held = self.given_up(value, origin)
+        except Rejected:  # no frame, so of no place in posts.raw
+            await self._refuse(origin, "worker_died", detail, value, 0)
+            await self.outbox.delivered()
+            await self.view.count(f"given-up:{self.name}", origin, refused(1))
+            return
+        left = [(at, counts) for at, counts in held if not await self.view.was_counted(self.name, at)]
+        if held and not left:
+            log.warning("%s, record %d/%d: done before its worker died", self.name, origin.partition, origin.offset)
+            return
         await self._refuse(origin, "worker_died", detail, value, 0)
         await self.outbox.delivered()
-        try:
-            await self.view.count_all(self.name, self.given_up(value, origin))
-        except Rejected:  # no frame, so of no place in posts.raw
-            await self.view.count(f"given-up:{self.name}", origin, refused(1))
+        await self.view.count_all(self.name, left)
 
     def given_up(self, value: bytes, origin: Origin) -> list[tuple[Origin, Counts]]:
         """What the posts of a record count as when it is refused. Raises Rejected if it is no frame."""

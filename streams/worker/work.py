@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
@@ -19,7 +20,16 @@ class Work:
         self._in_hand: dict[str, frozenset[Partition]] = {}
         self._returned: Counter[str] = Counter()
         self._reads: dict[str, str] = {}  # topic → the agent that reads it
-        self.computing = 0  # calls that run in a thread now
+        self._begun: dict[object, float] = {}  # calls that run in a thread now → monotonic seconds
+
+    @property
+    def computing(self) -> int:
+        """Calls that run in a thread now."""
+        return len(self._begun)
+
+    def longest_s(self, now: float) -> float:
+        """How long the oldest of them runs; 0 where none does. now: monotonic seconds."""
+        return max((now - begun for begun in self._begun.values()), default=0.0)
 
     @contextlib.contextmanager
     def on(self, agent: str, partitions: Iterable[Partition]) -> Iterator[None]:
@@ -36,11 +46,12 @@ class Work:
     @contextlib.contextmanager
     def call(self) -> Iterator[None]:
         """A call in a thread, counted for its agent when it returns."""
-        self.computing += 1
+        this = object()
+        self._begun[this] = time.monotonic()
         try:
             yield
         finally:
-            self.computing -= 1
+            del self._begun[this]
             if agent := _AGENT.get():
                 self._returned[agent] += 1
 

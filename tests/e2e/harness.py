@@ -35,6 +35,7 @@ from tests.waiting import until
 T = TypeVar("T")
 F = TypeVar("F", Frame, EmbeddedFrame, MatchedFrame)
 
+SILENT_S = 15.0  # a worker that has not spoken for so long was killed
 DEMO = Path(__file__).parents[2] / "streams" / "data" / "demo.jsonl"
 
 
@@ -152,14 +153,22 @@ class Pipeline:
         return [w for w in (await self.view.workers()).values() if time.time() - w.at < 3]
 
     async def until_placed(self) -> None:
-        """Wait until the clusterer has saved a snapshot of everything: its lag is zero."""
-        lags: list[int] = []
+        """Wait until the clusterer has saved a snapshot of everything: its lag is zero, by figures taken from now on.
+
+        The first word that comes from now on may tell of figures taken before: the second counts.
+        """
+        began, words = time.time(), dict[str, list[WorkerStatus]]()
 
         async def none_lags() -> bool:
-            lags[:] = [w.lag["posts.matched"] for w in await self.speaking() if "posts.matched" in w.lag]
-            return bool(lags) and sum(lags) == 0
+            alive = {name: w for name, w in (await self.view.workers()).items() if time.time() - w.at < SILENT_S}
+            for name, word in alive.items():
+                mine = words.setdefault(name, [])
+                if word.at > began and (not mine or word.at > mine[-1].at):
+                    mine.append(word)
+            told = [words[name][-1].lag.get("posts.matched", 0) for name in alive if len(words[name]) > 1]
+            return bool(told) and len(told) == len(alive) and sum(told) == 0
 
-        await self.become(none_lags, lambda: f"clusterer lags: {lags}")
+        await self.become(none_lags, lambda: f"clusterers' words: {words}")
 
     def _consumer(self) -> contextlib.closing[KafkaConsumer]:
         return contextlib.closing(

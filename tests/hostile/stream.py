@@ -1,4 +1,4 @@
-"""A worker under the 20 costliest inputs: `python -m tests.hostile.stream [SECONDS] [POSTS_PER_S] [SEED]`.
+"""A worker under the 20 costliest inputs: `python -m tests.hostile.stream [SECONDS] [POSTS_PER_S] [SEED] [OUT.json]`.
 
 Apache Kafka, Redis and one worker (encoder flood); POSTS_PER_S (default 500) for SECONDS (default 60), every hundredth
 post one of the 20 texts that cost most of the named and the invented ones (tests/hostile/inputs.py). Printed: how far
@@ -8,9 +8,12 @@ Ends with 1 where the worker falls further behind, or a hundredth of the other p
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import time
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 
@@ -43,7 +46,7 @@ def behind_by(running: Scene, seconds: float) -> np.ndarray:
     return np.array(seen)
 
 
-def main(seconds: float = 60.0, rate: float = 500.0, seed: int = 0) -> int:
+def main(seconds: float = 60.0, rate: float = 500.0, seed: int = 0, out: str = "") -> int:
     with scene(agents=("",), rate=rate, hostile=worst_texts(seed)) as running:
         before = len(running.traffic.lines)
         behind = behind_by(running, seconds)
@@ -55,9 +58,18 @@ def main(seconds: float = 60.0, rate: float = 500.0, seed: int = 0) -> int:
     p50, p99 = np.quantile(waited, [0.5, 0.99])
     print(f"{sent:,} posts in {seconds:g} s, one in a hundred of the {WORST} costliest texts")
     print(f"posts behind, median of each quarter: {quarters}; other posts took {p50:.2f} s, 99 % of them {p99:.2f} s")
+    if out:
+        told = {
+            "command": f"python -m tests.hostile.stream {seconds:g} {rate:g} {seed}",
+            "machine": {"cores": os.cpu_count(), "load": round(os.getloadavg()[1], 1)},
+            "posts": sent,
+            "behind_by_quarter": quarters,
+            "other_posts_s": {"p50": round(float(p50), 3), "p99": round(float(p99), 3)},
+        }
+        Path(out).write_text(json.dumps(told, indent=1) + "\n")
     grows = quarters[-1] > 2 * quarters[0] + rate * MOST_P99_S
     return 1 if grows or p99 > MOST_P99_S else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*(kind(word) for kind, word in zip((float, float, int), sys.argv[1:], strict=False))))
+    sys.exit(main(*(kind(word) for kind, word in zip((float, float, int, str), sys.argv[1:], strict=False))))

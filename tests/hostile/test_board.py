@@ -47,6 +47,25 @@ def test_one_account_with_a_thousand_different_texts_pushes_out_itself():
     assert len(kept(board)) == 100 and {f"bsky:did:plc:p{n}/1" for n in range(20)} <= set(kept(board))
 
 
+def test_one_author_of_a_big_server_pushes_out_itself_and_not_others_of_the_server():
+    """Mastodon's ids name the server alone."""
+    board = Board(most_alerts=100)
+    for n in range(50):
+        put(board, n, "need.water", cluster_id=f"c-{n}", post_id=f"masto:social.example/{n}", author=f"a{n}")
+    for n in range(100, 1_100):
+        put(board, n, "need.water", cluster_id=f"c-{n}", post_id=f"masto:social.example/{n}", author="flood")
+    assert len(kept(board)) == 100 and {f"masto:social.example/{n}" for n in range(50)} <= set(kept(board))
+
+
+def test_many_accounts_of_one_server_that_say_the_same_are_marked_and_no_author_is_shown():
+    board, text = Board(), "please donate to the fund of the governor"
+    for n in range(9):
+        put(board, n, "need.money", text=text, post_id=f"masto:social.example/{n}", author=f"a{n}")
+    shown = board.find(Filter(), 100)[0]
+    assert {one.copies for one in shown} == {9}
+    assert {one.alert.post.author for one in shown} == {None}
+
+
 def test_a_source_that_floods_leaves_the_other_sources_their_room():
     board = Board(most_alerts=100)
     for n in range(30):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.clusters.cluster import Cluster, Rates, member_of
+from models.clusters.cluster import MAX_SOURCES, Cluster, Member, Rates, member_of
 from models.clusters.events import most_frequent, next_step
 from models.clusters.kernel import Kernel, to_grid
 from models.clusters.labels import Vocabulary, label_of, prune, terms_of
@@ -218,6 +218,23 @@ def test_an_account_is_known_by_its_remembered_posts_and_those_it_forgot_cost_bo
         assert memory.named_by(f"a{n}") == [f"a{n}/1"] and len(memory.accounts) <= 12
     assert memory.named_by("a98") == ["a98/1"] and memory.named_by("a99/1") == ["a99/1"]
     assert memory.named_by("a1") in ([], ["a1"])  # nothing that is remembered
+
+
+def test_whoever_invents_sources_does_not_fill_a_cluster_and_every_post_is_counted_and_taken_back():
+    def said(n: int, source: str) -> Member:
+        return member_of(Post(id=f"p{n}", text="t", created_at=1.0, seen_at=1.0, source=source), (), b"")
+
+    clusters = [Cluster(name, Rates(at=1.0), 1.0, 1.0, 0, 1.0) for name in "ab"]
+    posts = [said(n, f"s{n}" if n % 2 else "bluesky") for n in range(4 * MAX_SOURCES)]
+    for n, member in enumerate(posts):
+        clusters[n % 3 == 0].count(member)
+    clusters[0].absorb(clusters[1], keep=3)
+    counted = clusters[0].sources
+    assert len(counted) <= MAX_SOURCES + 1 and counted["bluesky"] == len(posts) // 2
+    assert sum(counted.values()) == len(posts)
+    for member in posts:
+        clusters[0].forget(member)
+    assert "bluesky" not in counted and sum(counted.values()) < len(posts) // 2
 
 
 def test_redirects_are_followed_to_the_end_and_compressed():

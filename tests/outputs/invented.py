@@ -25,6 +25,7 @@ def invent(
         more.pop("url", None),
         more.pop("geo", None),
         more.pop("places", []),
+        more.pop("author", None),
     )
     alert = Alert(
         alert_id=alert_id(post_id, query, "0a1b2c3d"),

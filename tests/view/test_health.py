@@ -49,6 +49,7 @@ def test_it_is_live_when_redis_the_broker_and_every_agent_answer():
             "late",
             "wait in posts.raw; 7 posts wait to be read in context, the oldest for 2 h",
         ),
+        ({"workers": {"a": worker(computes_s=4), "b": worker()}}, "late", "worker a has computed one batch for 4 s"),
         ({"workers": {"a": worker(message="cannot load 4841")}}, "late", "worker a: cannot load 4841"),
     ],
 )
@@ -63,3 +64,8 @@ def test_what_is_put_by_for_moments_needs_no_word():
 
 def test_dead_workers_are_called_so_within_five_seconds():
     assert told(workers={"a": worker(SILENT_S + 0.9)}).level == "down"
+
+
+def test_a_call_that_hangs_is_told_before_its_lag_is_and_one_that_takes_a_moment_is_not():
+    assert told(workers={"a": worker(computes_s=2.5)}).level == "live"
+    assert told(workers={"a": worker(computes_s=SILENT_S + 0.1)}).level == "late"

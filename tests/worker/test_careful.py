@@ -9,9 +9,16 @@ import pytest
 from redis.asyncio import Redis
 
 from models.errors import ServiceError
+from models.records import EmbeddedFrame, Frame, Origin, Post
 from streams.config import load_settings
+from streams.pipeline.frames import encode_frame, join_frames
 from streams.view.attempts import Attempts
+from streams.view.live import LiveView
 from streams.worker import careful
+from streams.worker.cluster import Cluster
+from streams.worker.embed import Embed
+from streams.worker.match import Match
+from streams.worker.normalise import Normalise
 
 POISON = 3
 
@@ -75,6 +82,76 @@ async def test_a_record_that_workers_died_on_twice_is_refused_unread_and_its_nei
 async def test_each_of_several_such_records_is_found(redis):
     _, last = await live_until_done(redis, load_settings(), range(8), deadly=(0, 7))
     assert last.refused == [0, 7] or last.refused == [7]
+
+
+class Sent:
+    """An outbox that keeps what it is given."""
+
+    def __init__(self):
+        self.rejects = []
+
+    async def send_rejects(self, rejects):
+        self.rejects += rejects
+
+    async def delivered(self):
+        pass
+
+
+def normaliser(redis):
+    return Normalise(SimpleNamespace(view=LiveView(redis, load_settings())), Sent())
+
+
+def raw(offset, *lines):
+    message = SimpleNamespace(partition=0, offset=offset)
+    return SimpleNamespace(message=message, value=b"\n".join(lines))
+
+
+async def test_a_record_that_was_done_before_its_workers_were_killed_is_neither_refused_nor_counted_again(redis):
+    """Two kills of healthy workers read 3,178 of 3,175 posts: the record in hand at both was done, and refused too."""
+    handler = normaliser(redis)
+    await handler.view.count("normalise", Origin(0, POISON), {"counts": {"read": 2, "accepted": 2}})
+    await handler.give_up(raw(POISON, b"{}", b"{}"), "died twice")
+    assert handler.outbox.rejects == []
+    assert await handler.view.counts() == {"read": 2, "accepted": 2}
+
+
+async def test_a_refused_record_counts_once_also_when_who_refuses_it_dies_or_who_was_taken_for_dead_goes_on(redis):
+    handler = normaliser(redis)
+    await handler.view.count("normalise", Origin(0, POISON - 1), {"counts": {"read": 1, "accepted": 1}})
+    for _ in range(2):
+        await handler.give_up(raw(POISON, b"{}", b"{}"), "died twice")
+    assert [reject.reason for reject in handler.outbox.rejects] == ["worker_died"]
+    assert not await handler.view.count("normalise", Origin(0, POISON), {"counts": {"read": 2, "accepted": 2}})
+    assert await handler.view.counts() == {"read": 3, "accepted": 1, "rejected": 2}
+
+
+def embedded(offset, *ids):
+    posts = [Post(id=i, text="t", created_at=1.0, seen_at=1.0) for i in ids]
+    return EmbeddedFrame(Origin(0, offset), posts, encoder_version="v", dim=1, vectors=bytes(2 * len(ids)))
+
+
+async def test_of_a_record_that_was_matched_in_part_only_the_rest_counts_as_refused_and_of_a_whole_one_nothing(redis):
+    handler = Match(SimpleNamespace(view=LiveView(redis, load_settings())), Sent())
+    record = SimpleNamespace(
+        message=SimpleNamespace(partition=0, offset=1),
+        value=join_frames([encode_frame(embedded(7, "a", "b")), encode_frame(embedded(8, "c", "d", "e"))]),
+    )
+    await handler.view.count("match", Origin(0, 7), {"counts": {"no_match": 2}})
+    await handler.give_up(record, "died twice")
+    await handler.give_up(record, "died twice")
+    assert await handler.view.counts() == {"no_match": 2, "rejected": 3}
+    assert [reject.reason for reject in handler.outbox.rejects] == ["worker_died"]
+
+
+async def test_what_the_embed_agent_refuses_counts_by_posts_and_what_the_clusterer_refuses_was_counted_before(redis):
+    settings = load_settings()
+    runtime = SimpleNamespace(view=LiveView(redis, settings), compute=None, settings=settings)
+    frame = Frame(Origin(0, 7), embedded(7, "a", "b").posts)
+    for handler in (Embed(runtime, Sent()), Cluster(runtime, Sent())):
+        message = SimpleNamespace(partition=0, offset=1)
+        await handler.give_up(SimpleNamespace(message=message, value=encode_frame(frame)), "died twice")
+        assert len(handler.outbox.rejects) == 1
+    assert await runtime.view.counts() == {"rejected": 2}
 
 
 async def test_an_outage_is_not_held_against_the_record_it_interrupted(redis):
