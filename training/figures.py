@@ -6,9 +6,13 @@ python -m training.figures        # after a result was added or replaced; a test
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+
+from training import paper_figures
+from training.paper_figures import at
 
 RESULTS = Path(__file__).parent / "results"
 TABLE = RESULTS / "README.md"
@@ -42,6 +46,7 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
     "mlm-": ("masked LM: validation loss", {"before": "loss_before", "lowest": "loss_best"}),
     "clusters-": ("clusters of a stream, at the end", {"B³ F1": "final/b3_f1", "NMI": "final/nmi"}),
     "noise-": ("robustness to noise", {}),
+    "papers/": ("a small run of one method of the papers, see below", {}),
     "alerts": ("how good the alerts are at default settings (`training.evaluate.alerts`)", {
         "written posts under their query": "figures/written/own_query/value", "alerts right, real posts": "figures/read/alerts_right/value",
         "ordinary posts that alert": "figures/ordinary/ordinary_alerted/value",
@@ -94,19 +99,34 @@ def table() -> str:
         what, places = HEADLINES.get(kind_of(name), ("", {}))
         figures = "; ".join(f"{label} {at(record['metrics'], place):.3f}" for label, place in places.items())
         lines.append(f"| `{name}` | {what} | `{record['command']}` | {figures} |")
-    return "\n".join([*lines, "", whitening(), ""])
+    return "\n".join([*lines, "", whitening(), "", *papers(), ""])
+
+
+def papers() -> list[str]:
+    """The methods of the papers as we ran them, and real posts beside their normalised versions."""
+    return [
+        "## Methods of the papers",
+        "",
+        *wrapped(paper_figures.__doc__),
+        "",
+        *paper_figures.methods(),
+        "",
+        "## Posts as people write them",
+        "",
+        *wrapped(paper_figures.user_written.__doc__),
+        "",
+        *paper_figures.user_written(),
+    ]
+
+
+def wrapped(docstring: str | None) -> list[str]:
+    """The paragraph after a docstring's first, so that table and code say one thing."""
+    return inspect.cleandoc(docstring or "").split("\n\n")[1].splitlines()
 
 
 def kind_of(name: str) -> str:
     """The longest beginning in HEADLINES, "" for none: such a result is listed without figures."""
     return max((kind for kind in HEADLINES if name.startswith(kind)), key=len, default="")
-
-
-def at(metrics: Mapping, place: str) -> float:
-    """The figure at a path like "needs/originals"."""
-    for step in place.split("/"):
-        metrics = metrics[step]
-    return metrics
 
 
 def whitening() -> str:

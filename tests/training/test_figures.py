@@ -5,7 +5,8 @@ import json
 import pytest
 
 from training import figures
-from training.evaluate.published import by_part
+from training.evaluate.published import by_part, find
+from training.paper_figures import METHODS, user_written
 
 
 def test_the_table_is_that_of_the_files():
@@ -31,6 +32,25 @@ def test_what_the_table_says_of_the_paper_is_published():
     }.items():
         found = by_part(system, paper="Li 2024")
         assert (f"{found['es']:.3f}"[1:], f"{found['id']:.3f}"[1:]) == shown and shown[0] in text and shown[1] in text
+
+
+def test_every_printed_figure_of_a_method_is_one_published_row_and_every_small_run_is_told_of():
+    told = {name for method in METHODS for _, name, _ in method.ours}
+    assert told == {path.name for path in (figures.RESULTS / "papers").glob("*.json")}
+    for method in METHODS:
+        for label, wanted in method.printed:
+            assert len(find(**wanted)) == 1, (method.name, label)
+
+
+def test_what_the_table_of_real_posts_says_of_the_paper_is_published():
+    text = " ".join((user_written.__doc__ or "").split())
+    for system in ("LASER", "RoLASER", "c-RoLASER"):
+        distance, error = (
+            find(paper="Nishimwe 2024", table="4", system=system, dataset="MultiLexNorm en", metric=metric)[0].value
+            for metric in ("cosine_distance", "xsim")
+        )
+        assert f" {system} {distance:.2f} and {error:.2f}".replace(" 0.0", " .0", 1) in text
+    assert len(user_written()) > 10
 
 
 def test_the_kind_of_a_result_is_the_longest_beginning_and_may_be_unknown():
