@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
-__all__ = ["Good", "keep_up"]
+__all__ = ["Good", "keep_up", "stop_if_cancelled"]
 
 Good = Callable[[], None]
 Told = Callable[[BaseException, float], None]
@@ -32,6 +32,7 @@ async def keep_up(
         def good() -> None:
             nonlocal stood
             stood = True
+            stop_if_cancelled()
 
         def note(state: RetryCallState) -> None:
             assert state.outcome is not None and state.next_action is not None  # tenacity fills both before a sleep
@@ -47,7 +48,19 @@ async def keep_up(
                 try:
                     await session(good)
                 except errors as error:
+                    stop_if_cancelled()
                     if not stood:
                         raise
                     told(error, first_s)
         await asyncio.sleep(first_s)
+
+
+def stop_if_cancelled() -> None:
+    """Raise CancelledError if this task was told to end.
+
+    A loop that goes on after errors asks this after each: `asyncio.wait_for` in Python 3.11, which aiokafka awaits
+    connections with, gives its own result or error in place of a cancellation that comes in the same moment.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

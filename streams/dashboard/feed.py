@@ -26,7 +26,7 @@ from redis.exceptions import RedisError
 
 from models.errors import CrisisError
 from models.records import Alert, ClusterEvent
-from streams.broker.backoff import Good, keep_up
+from streams.broker.backoff import Good, keep_up, stop_if_cancelled
 from streams.broker.lag import LagReader
 from streams.broker.topics import AGENTS
 from streams.config import Settings
@@ -189,6 +189,7 @@ class Feed:
             except (RedisError, OSError) as error:
                 why = f"no answer from Redis: {error or f'for {time.monotonic() - self._answered:.0f} s'}"
                 self.stats = msgspec.structs.replace(self.stats, at=at, posts_per_s=0.0, repeats={}, problem=why)
+            stop_if_cancelled()
             self.stats = msgspec.structs.replace(self.stats, health=self.health, taught=self._taught())
             self.history.append(round(self.stats.posts_per_s, 1))
             self._hand_out(self.stats)
@@ -239,6 +240,7 @@ class Feed:
                 except CrisisError as error:
                     log.log(logging.INFO if self._lag is None else logging.WARNING, "%s", error)
                     self._lag, wait_s = None, min(30.0, wait_s * 1.5)
+                stop_if_cancelled()
                 await asyncio.sleep(wait_s)
         finally:
             await reader.close()

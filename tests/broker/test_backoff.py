@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from streams.broker.backoff import keep_up
+from tests.waiting import PATIENCE_S
 
 FIRST_S, LONGEST_S = 0.001, 0.02
 
@@ -46,3 +49,25 @@ async def test_what_is_no_trouble_of_a_connection_ends_it():
 
     with pytest.raises(KeyError):
         await keep_up(session, (OSError,), lambda *told: None)
+
+
+@pytest.mark.parametrize("stands", [False, True])
+async def test_a_cancellation_that_a_library_turned_into_its_own_answer_ends_it_all_the_same(stands):
+    """As `asyncio.wait_for` in Python 3.11 does where both come in one moment."""
+    begun = asyncio.Event()
+
+    async def session(good):
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if not stands:
+                raise OSError("refused") from None
+        good()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(keep_up(session, (OSError,), lambda error, pause_s: None, FIRST_S, LONGEST_S))
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait([task], timeout=PATIENCE_S)
+    assert task.cancelled()

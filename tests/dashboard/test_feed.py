@@ -8,11 +8,14 @@ import contextlib
 import msgspec
 import pytest
 
+from models.errors import ServiceError
+from streams.broker.lag import LagReader
 from streams.config import Settings
 from streams.dashboard.feed import BIG_BATCH, KEPT_BATCHES, QUEUE, Feed
 from streams.dashboard.page_model import Filter
 from streams.pipeline.stages import blank
 from tests.dashboard.seeding import clusters_of, invent, several
+from tests.waiting import PATIENCE_S
 
 NOW = 1_795_000_000.0
 
@@ -185,3 +188,21 @@ async def test_batches_that_go_take_along_what_is_remembered_of_them(feed):
         tell(feed, invent(n % 7, at=NOW + n), invent(1000 + n, at=NOW))
     assert len(feed._kept.after(0)) == KEPT_BATCHES
     assert len(feed._kept._last) <= KEPT_BATCHES + 7
+
+
+async def test_the_feed_ends_though_the_broker_refused_in_the_moment_it_was_told_to(feed, monkeypatch):
+    asked = asyncio.Event()
+
+    async def refused(_):
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ServiceError("connection refused") from None
+
+    monkeypatch.setattr(LagReader, "read", refused)
+    watching = asyncio.create_task(feed._watch_lag())
+    await asked.wait()
+    watching.cancel()
+    await asyncio.wait([watching], timeout=PATIENCE_S)
+    assert watching.cancelled()
