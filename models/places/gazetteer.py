@@ -65,7 +65,7 @@ class Gazetteer:
 
     def __init__(self, table: Mapping[str, np.ndarray]) -> None:
         # (n,) whole numbers, rising; several places may share one. numpy searches for a single one 20 times as slowly
-        self._codes = memoryview(_from_bytes(table["codes"]))
+        self._codes = memoryview(_from_bytes(table["codes"]).data)
         self._places = table["places"]  # (n,): the place of each
         self._plain = table["plain"]  # (n,): 1 where the name is a word that people write all day
         self._names = bytes(table["names"]).decode().split("\n")  # (p,)
@@ -108,7 +108,7 @@ class Gazetteer:
 
     def is_wide(self, index: int) -> bool:
         """Is it a country or a province?"""
-        return KINDS[self._kind[index]] != "town"
+        return KINDS[int(self._kind[index])] != "town"
 
     def above(self, index: int) -> list[int]:
         """The province and the country it lies in."""

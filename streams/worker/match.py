@@ -12,7 +12,7 @@ from msgspec import Struct
 from models.bars import Bars
 from models.encoders.ready import Ready
 from models.moments import epoch_s
-from models.records import Alert, EmbeddedFrame, Frame, MatchedFrame, account_of
+from models.records import Alert, EmbeddedFrame, Frame, MatchedFrame, Origin, account_of
 from streams import metrics
 from streams.pipeline import stages
 from streams.releases.serving import Serving, restate
@@ -35,9 +35,10 @@ class Match(Handler):
         matched = await self.runtime.compute("match", match_all, begun, self.runtime.bars)
         known = WithBatch(self.view, [])
         await known.gone({alert.post.id for one in matched for alert in one.alerts})  # of all in one round trip
+        begun_before: set[Origin] = set()
         for one in matched:
             known.given += await stages.settle_alerts(one.frame, one.alerts, known)
-            for frame in (one.frame, *one.put_by):
+            for frame in (one.frame, *(await self._first_put_by(one, begun_before))):
                 await self.outbox.send_frame(frame)
         given = known.given
         await self.outbox.send_alerts(given)
@@ -52,6 +53,17 @@ class Match(Handler):
         await self._observe(given)
         await self.runtime.forget_labels({d.id for one in matched for d in one.frame.deletions})
         return events
+
+    async def _first_put_by(self, one: Matched, begun_before: set[Origin]) -> list[Frame]:
+        """What waits of a frame, as it was divided the first time.
+
+        A worker that is killed leaves frames to be divided anew, at another lag: then other posts wait, or in another
+        turn, and those of both times would be read and counted twice. What was counted was sent.
+        """
+        origin = one.frame.origin
+        again = origin in begun_before or bool(one.put_by) and await self.view.was_counted(self.name, origin)
+        begun_before.add(origin)
+        return [] if again else one.put_by
 
     async def _begun_by(self, serving: Serving, frame: EmbeddedFrame) -> tuple[Ready, EmbeddedFrame]:
         """The version that began the frame; where it is not loaded here, one that is, and the frame made anew by it."""

@@ -13,7 +13,7 @@ from streams.pipeline.frames import encode_frame, join_frames
 from streams.view.live import LiveView
 from streams.worker.cluster import Cluster
 from streams.worker.embed import Embed
-from streams.worker.match import Match
+from streams.worker.match import Match, Matched
 from streams.worker.normalise import Normalise
 from streams.worker.waiting import CALL_POSTS, TakeUp, _put_by_at
 
@@ -131,3 +131,17 @@ def test_a_record_waits_since_the_oldest_post_of_any_of_its_frames_was_put_by():
 
     assert _put_by_at(record(waits(1, 30.0, 20.0), waits(2, 10.0), waits(3, 40.0)).value) == 10.0
     assert _put_by_at(b"\xff") == _put_by_at(record(Frame(Origin(0, 1), [])).value) == 0.0
+
+
+async def test_what_waits_of_a_frame_is_sent_as_it_was_divided_first_though_it_is_divided_anew_after_a_kill(made):
+    def divided(turn: int) -> Matched:
+        frame = embedded(MatchedFrame, 1, 1)
+        return Matched(frame, [Frame(Origin(0, 1, turn=turn), some(2, 1))], [])
+
+    handler, first, anew = made(Match), divided(1), divided(2)
+    asked: set[Origin] = set()
+    assert await handler._first_put_by(first, asked) == first.put_by
+    assert await handler._first_put_by(anew, asked) == []  # in one batch
+    assert await handler._first_put_by(first, set()) == first.put_by  # nothing was counted: it may not have been sent
+    await handler.view.count("match", Origin(0, 1), {"counts": {"no_match": 1, "put_by": 1}})
+    assert await handler._first_put_by(anew, set()) == []

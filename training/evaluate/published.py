@@ -15,6 +15,8 @@ from importlib.resources import files
 
 from msgspec import Struct
 
+__all__ = ["find"]
+
 PAPERS = {
     "Lamsal 2023": "Lamsal, Read, Karunasekera 2023, CrisisTransformers, arXiv:2309.05494",
     "Lamsal 2024": "Lamsal, Read, Karunasekera 2024, Semantically Enriched Cross-Lingual Sentence Embeddings for Crisis-related Social Media Texts",
