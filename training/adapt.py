@@ -30,9 +30,10 @@ from models.errors import ConfigError
 from models.queries import load_queries
 from models.text import Cleaning, clean
 from training import shorten
+from training.class_material import Taught, material
 from training.data import data_dir, in_train_half, read_messages
 from training.head import Config as HeadConfig
-from training.head import Taught, fit_classes, material
+from training.head import fit_classes
 from training.jobs import run
 from training.labels import everyday
 from training.loop import Pace, fit, run_key
@@ -134,13 +135,17 @@ def _material(config: Config) -> tuple[Taught, list[str], np.ndarray]:
     messages = [m for m in read_messages(data_dir()) if in_train_half(str(m["id"]))] if config.data else []
     posts = posts[:: max(1, len(posts) // config.written)] if config.written else posts
     queries = load_queries()
-    taught = material(HeadConfig(seed=config.seed), posts, messages)
+    taught = material(HeadConfig(seed=config.seed, fresh=1.0), posts, messages)
     sentences = {text for query in queries for _, text in query.texts()}
     standing = np.array(
         [text in sentences or label == "ordinary" for text, label in zip(taught.texts, taught.labels, strict=True)]
     )
     cleaned = [clean(text, Cleaning()) for text in taught.texts]
-    return Taught(cleaned, taught.labels, taught.weights), classes(posts, [query.id for query in queries]), standing
+    return (
+        Taught(cleaned, taught.labels, taught.weights, taught.groups),
+        classes(posts, [query.id for query in queries]),
+        standing,
+    )
 
 
 class _Partners:

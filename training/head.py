@@ -3,12 +3,10 @@
     python -m training.head laptop                   # the bundled encoder
     python -m training.head laptop encoder=DIR       # any bundle
 
-Learns from the query packs, the written posts and the real posts that were read (training/posts), and from asking
-messages of the learning half of disaster-messages-multilingual where its annotators agree (water, food, shelter,
-clothing, medical help, medicine: .40 to .82; the other categories 0 to .26), and from everyday sentences, which ask for
-nothing. Of the sets that were read only those are
-learnt from whose terms allow it. Probabilities are fitted on real events and written streams that the head never saw,
-weighted as their streams were drawn, so that they hold for posts as they come.
+What it learns from: training/class_material.py. Probabilities are fitted on real events and written streams that the
+head never saw, weighted as their streams were drawn, so that they hold for posts as they come. Of a bundle with word
+axes it learns from posts whose words were weighed without their event (training/words.py), or it would trust them for
+having been seen.
 
 Notices (warnings, evacuation orders, damage) have their classes from the posts labelled so. Their packs' sentences give
 them directions and are not learnt as classes: nothing about needs and offers hangs on the notices there are.
@@ -22,100 +20,44 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 
 from models.calibration import Calibration, Fallback, material_hash
-from models.encoders.bundle import CALIBRATION, QUERY_VECTORS, add_file
+from models.encoders.bundle import CALIBRATION, QUERY_VECTORS, add_file, read_bundle
 from models.encoders.load import folder_of, load_encoder
 from models.encoders.protocol import Encoder
-from models.encoders.query_vectors import pack_vectors, standing_texts
+from models.encoders.query_vectors import CachedEncoder, pack_vectors, standing_texts
+from models.encoders.words import WordedEncoder
 from models.matching import MatchConfig, Matcher
 from models.queries import aid_queries, background_texts, load_queries
 from models.reading import Head, Terms
 from models.records import AID, NOTICES, PRIORITIES, is_notice
-from training.data import data_dir, in_train_half, read_messages
+from training.class_material import MAY_LEARN, Shares, Taught, read_material
 from training.jobs import cache_dir, run, write_atomically, write_result
-from training.kept_vectors import KeptVectors
-from training.labels import everyday
-from training.posts import LabelledPost, classes, read_posts, written_posts
-from training.taught import classes_taught, read_taught
+from training.kept_vectors import keeping
+from training.posts import LabelledPost, classes
+from training.words import Learning, held_out_vectors, learning_of
 
-__all__ = ["MAY_LEARN", "Config", "Taught", "fit", "fit_classes", "material"]
+__all__ = ["Config", "fit", "fit_classes"]
 
-MAY_LEARN = frozenset(
-    ("crisislex-t26", "crisislex-t6", "disaster-messages-multilingual", "idrisi-lmr-ar", "need-offer-nepal-italy")
-)
 MAY_CALIBRATE = MAY_LEARN | {"trecis-stream"}  # of their gold events; HumAID and CrisisNLP only judge
-AGREED = {
-    "water": "water", "food": "food", "shelter": "shelter", "clothing": "clothing_blankets",
-    "medical_help": "medical_help", "medical_products": "medicine",
-}  # fmt: skip
 ABSENT = -12.0  # bias of a class that no post taught
 NO_FALLBACK = Fallback(alert=6.0, suggestion=3.5, alert_rate=0.0, suggestion_rate=0.0)  # a head needs no thresholds
 
 
-class Config(Struct, frozen=True, forbid_unknown_fields=True):
+class Config(Shares, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Knobs of the head."""
 
     encoder: str = ""  # bundle directory; empty = the bundled one
     install: bool = True  # put the calibration into the bundle
-    labels: str = ""  # what people taught, as `crisis label export` printed it
-    said: float = 1.5  # weight of a post they labelled
     result: str = ""  # where the JSON of the measures goes; empty = nowhere
-    read: float = 1.5  # weight of a post that was read, against 1 of a written one
-    unsure: float = 0.5  # share of it where the reader was not sure
-    packs: float = 0.7
-    messages: float = 0.7  # of a disaster message
-    everyday: int = 130  # sentences of each language that are learnt as asking for nothing
-    everyday_weight: float = 0.5  # of one of them
-    none: float = 0.6  # share of the disaster messages that ask for nothing which are learnt as chatter or news
     # Inverse of the l2 penalty. On posts newer than the encoder 1, 2, 4, 8 gave a cross-entropy of 1.19, 1.11, 1.08 and
     # 1.09 (380 written ones), 1.87, 1.86, 1.89 and 1.97 (1,000 real ones).
     strength: float = 2.0
+    words: float = 10.0  # word axes are so much longer for the penalty than for cosines
     iterations: int = 200
-    seed: int = 1
 
 
 PRESETS = {"laptop": Config(), "smoke": Config(iterations=5, install=False)}
-
-
-class Taught(Struct, frozen=True):
-    """Rows to learn from."""
-
-    texts: list[str]
-    labels: list[str]
-    weights: list[float]
-
-
-def material(
-    config: Config, posts: Sequence[LabelledPost], messages: Sequence[dict], sentences: Sequence[str] = ()
-) -> Taught:
-    """Everything the head learns from: the posts that do not judge, the packs, the background, the messages,
-    everyday sentences, and what people taught at work."""
-    rows: list[tuple[str, str, float]] = [(text, "ordinary", config.everyday_weight) for text in sentences]
-    for post in posts:
-        if post.judges or (post.use == "read" and post.origin not in MAY_LEARN):
-            continue
-        weight = 1.0 if post.use != "read" else config.read * (1.0 if post.sure else config.unsure)
-        rows.append((post.text, post.label, weight))
-    rows += [(text, query.id, config.packs) for query in aid_queries() for _, text in query.texts()]
-    rows += [(text, "ordinary", config.packs) for text in background_texts()]
-    drawn = np.random.default_rng(config.seed)
-    for message in messages:
-        found = [AGREED[name] for name in message["labels"] if name in AGREED]
-        asks = "request" in message["labels"]
-        if (asks or message.get("genre") == "direct") and 1 <= len(found) <= 2:
-            rows += [(message["text"], f"need.{name}", config.messages / len(found)) for name in found]
-        elif message.get("related") == "no" and drawn.random() < config.none:
-            rows.append((message["text"], "chatter", config.messages))
-        elif message.get("genre") == "news" and not asks and drawn.random() < config.none:
-            rows.append((message["text"], "news", config.messages))
-    if config.labels:
-        names = {query.id for query in load_queries()} | {"chatter"}
-        said = classes_taught(read_taught(Path(config.labels)), names)
-        rows += [(text, name, config.said) for text, name in said]
-    texts, labels, weights = map(list, zip(*rows, strict=True))
-    return Taught(texts, labels, weights)
 
 
 def fit_classes(config: Config, vectors: np.ndarray, taught: Taught, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -220,35 +162,61 @@ def fit_priority(config: Config, vectors: np.ndarray, posts: Sequence[LabelledPo
     return [round(float(x), 4) for x in (*line, urgent, urgent + apart * max(float(cut), 0.0))]
 
 
-def fit(config: Config, encoder: Encoder, posts: Sequence[LabelledPost], taught: Taught) -> Calibration:
-    """A calibration with the head learnt from `taught`; its terms and lines from `posts`, as each may be used."""
+def as_unseen(encoder: Encoder, taught: Taught, names: list[str], words: Learning | None) -> Encoder:
+    """The encoder, but that the texts of `taught` have word axes by words learnt without their events."""
+    if words is None or not isinstance(encoder, WordedEncoder):
+        return encoder
+    rows = held_out_vectors(encoder, words, taught, names)
+    return CachedEncoder(encoder, dict(zip(taught.texts, rows, strict=True)))
+
+
+def axis_lengths(encoder: Encoder, words: float) -> np.ndarray:
+    """(dim,) float32: how much longer each axis is for the penalty than for cosines."""
+    lengths = np.ones(encoder.dim, np.float32)
+    if isinstance(encoder, WordedEncoder):
+        lengths[encoder.encoder.dim :] = words
+    return lengths
+
+
+def fit(
+    config: Config,
+    encoder: Encoder,
+    posts: Sequence[LabelledPost],
+    taught: Taught,
+    words: Learning | None = None,
+) -> Calibration:
+    """A calibration with the head learnt from `taught`; its terms and lines from `posts`, as each may be used.
+
+    words: how the encoder's word axes were weighed, where it has them.
+    """
     queries = load_queries()
     names = classes(posts, [query.id for query in queries])
-    weight, bias = fit_classes(config, encoder.encode(taught.texts), taught, names)
+    unseen = as_unseen(encoder, taught, names, words)
+    lengths = axis_lengths(encoder, config.words)
+    weight, bias = fit_classes(config, unseen.encode(taught.texts) * lengths, taught, names)
     learning = [p for p in posts if not p.judges and (p.use != "read" or p.origin in MAY_LEARN)]
     labelled = [p for p in learning if p.urgency]
     head = Head(
         names,
-        [[round(float(x), 4) for x in row] for row in weight],
+        [[round(float(x), 4) for x in row * lengths] for row in weight],
         [round(float(x), 4) for x in bias],
         taught=Terms(query=0.0, head=1.0),
         unknown=Terms(query=1.0),
-        urgency=fit_urgency(config, encoder.encode([p.text for p in learning]), learning),
-        priority=fit_priority(config, encoder.encode([p.text for p in labelled]), labelled),
+        urgency=fit_urgency(config, unseen.encode([p.text for p in learning]), learning),
+        priority=fit_priority(config, unseen.encode([p.text for p in labelled]), labelled),
     )
     matcher = Matcher(MatchConfig(), queries, encoder, background_texts())
-    unseen = [p for p in posts if p.judges and (p.use == "stream" or p.origin in MAY_CALIBRATE)]
-    head = calibrated(head, matcher, unseen, encoder.encode([p.text for p in unseen]))
+    scaling = [p for p in posts if p.judges and (p.use == "stream" or p.origin in MAY_CALIBRATE)]
+    head = calibrated(head, matcher, scaling, encoder.encode([p.text for p in scaling]))
     return Calibration(encoder.version, material_hash(background_texts(), aid_queries()), {}, NO_FALLBACK, head=head)
 
 
 def main(config: Config) -> Calibration:
-    root, path = data_dir(), folder_of(config.encoder or None)
-    encoder = KeptVectors(load_encoder(path), cache_dir() / "vectors")
-    posts = written_posts() + read_posts(root)
-    messages = [m for m in read_messages(root) if in_train_half(str(m["id"]))]
-    taught = material(config, posts, messages, everyday(root, config.everyday, config.seed))
-    calibration = fit(config, encoder, posts, taught)
+    path = folder_of(config.encoder or None)
+    manifest = read_bundle(path).manifest
+    encoder = keeping(load_encoder(path), cache_dir() / "vectors")
+    taught, posts = read_material(config)
+    calibration = fit(config, encoder, posts, taught, learning_of(manifest))
     content = msgspec.json.encode(calibration) + b"\n"
     if config.install:
         add_file(path, CALIBRATION, content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from hashlib import blake2b
 from io import BytesIO
@@ -11,12 +12,21 @@ import numpy as np
 from rich.progress import track
 
 from models.encoders.protocol import Encoder
+from models.encoders.words import WordedEncoder
 from models.text import Cleaning
 from training.jobs import write_atomically
 
-__all__ = ["KeptVectors"]
+__all__ = ["KeptVectors", "keeping"]
 
 BATCH = 2048  # texts of one file: what a killed run loses at most
+
+
+def keeping(encoder: Encoder, folder: Path) -> Encoder:
+    """The encoder, which reads a text once and for all. Word axes, which are quick, are made anew: what is kept is good
+    for whatever words stand beside it."""
+    if isinstance(encoder, WordedEncoder):
+        return dataclasses.replace(encoder, encoder=KeptVectors(encoder.encoder, folder))
+    return KeptVectors(encoder, folder)
 
 
 class KeptVectors:

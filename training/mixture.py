@@ -16,7 +16,7 @@ from models.encoders.protocol import Encoder
 from models.errors import ConfigError
 from models.text import Cleaning
 from training.jobs import cache_dir, model_named
-from training.kept_vectors import KeptVectors
+from training.kept_vectors import keeping
 
 _WEIGHT = re.compile(r"(?P<weight>\d*\.?\d+)\*(?P<ref>.+)")
 
@@ -51,5 +51,5 @@ def find_teacher(named: str) -> Encoder:
         if not weight or not ref:
             raise ConfigError(f"teacher={named}: {part!r} is no encoder; write REF or REF+1.4*REF")
         encoder = load_encoder(model_named(ref, "teacher"))
-        parts.append((weight, KeptVectors(encoder, cache_dir() / "vectors")))
+        parts.append((weight, keeping(encoder, cache_dir() / "vectors")))
     return Mixture(parts) if len(parts) > 1 else parts[0][1]

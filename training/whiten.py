@@ -25,7 +25,7 @@ from models.encoders.whitening import Whitening, fit_whitening
 from models.errors import ConfigError, CrisisError
 from training.data import data_dir, read_rows
 from training.jobs import cache_dir, run, write_atomically, write_result
-from training.kept_vectors import KeptVectors
+from training.kept_vectors import keeping
 from training.metrics import anisotropy, cosine_histogram
 from training.metrics import spearman as rank_correlation
 from training.tables import bundled_posts, hash_rows
@@ -106,7 +106,7 @@ def main(config: Config, encoder: Encoder | None = None) -> Path:
     out = Path(config.out) if config.out else cache_dir() / "whiten"
     if encoder is None:  # one target after another reads the same texts
         named = load_encoder(None if config.encoder == "bundled" else config.encoder)
-        encoder = KeptVectors(named, cache_dir() / "vectors")
+        encoder = keeping(named, cache_dir() / "vectors")
     rows = read_pairs(config)
     train, dev = (embed(encoder, rows[split]) for split in ("train", "dev"))
     dim = min(config.dim, encoder.dim)

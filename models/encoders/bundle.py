@@ -6,6 +6,7 @@
     README.md             optional: the model card, for people
     calibration.json      optional: thresholds per query, made for this encoder by `training.calibrate`
     clusters.json         optional: cluster thresholds, measured for this encoder by `training.evaluate_clusters`
+    words.safetensors     optional: word axes beside the vectors (models/encoders/words.py), by `training.words`
     queries.safetensors   optional: vectors of the bundled queries and background, made when it is published
 
 `id` is a hash of the weights, the tokenizer and the settings that decide what the vectors mean (back-end, dimension,
@@ -37,8 +38,11 @@ __all__ = [
     "MANIFEST",
     "Manifest",
     "QUERY_VECTORS",
+    "WORDS",
+    "WORD_SETTINGS",
     "add_file",
     "contents",
+    "without_words",
     "read_bundle",
     "write_bundle",
 ]
@@ -49,6 +53,8 @@ CALIBRATION = "calibration.json"
 CARD = "README.md"
 CLUSTERS = "clusters.json"
 QUERY_VECTORS = "queries.safetensors"
+WORDS = "words.safetensors"
+WORD_SETTINGS = "words"  # key of `settings`: how training.words weighed them
 ADDED = (
     CARD,
     CALIBRATION,
@@ -117,6 +123,14 @@ def content_id(manifest: Manifest) -> str:
         sorted(item for item in manifest.files.items() if item[0] not in ADDED),
     ]
     return hashlib.sha256(msgspec.json.encode(meaning)).hexdigest()[:12]
+
+
+def without_words(manifest: Manifest, axes: int) -> Manifest:
+    """The manifest, id and all, of the encoder whose vectors stand before `axes` word axes."""
+    files = {name: digest for name, digest in manifest.files.items() if name != WORDS}
+    settings = {name: value for name, value in manifest.settings.items() if name != WORD_SETTINGS}
+    plain = msgspec.structs.replace(manifest, dim=manifest.dim - axes, files=files, settings=settings)
+    return msgspec.structs.replace(plain, id=content_id(plain))
 
 
 def read_bundle(path: str | Path) -> Bundle:

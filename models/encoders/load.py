@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from models.encoders.bundle import MANIFEST, Bundle, read_bundle
+from models.encoders.bundle import MANIFEST, WORDS, Bundle, read_bundle, without_words
 from models.encoders.protocol import Encoder
 from models.errors import BundleError, EncoderError
 
@@ -40,7 +40,7 @@ def load_encoder(ref: str | Path | Bundle | None = None) -> Encoder:
     path = ref.path if isinstance(ref, Bundle) else folder_of(ref)
     if isinstance(ref, Bundle) or ref is None or str(ref) in BUNDLED or (path / MANIFEST).exists():
         bundle = ref if isinstance(ref, Bundle) else read_bundle(path)
-        return _made(bundle) if bundle.manifest.whitening is None else _whitened(bundle)
+        return _worded(bundle) if WORDS in bundle.manifest.files else _plain(bundle)
     by_letters = (path / "character_encoder.json").exists()
     if path.is_dir() and not (by_letters or any((path / name).exists() for name in ("config.json", "modules.json"))):
         raise EncoderError(f"{path} holds neither {MANIFEST} (a bundle) nor config.json (a transformers model)")
@@ -50,6 +50,20 @@ def load_encoder(ref: str | Path | Bundle | None = None) -> Encoder:
     except ImportError as error:
         raise EncoderError(f"{str(ref)!r} is run by torch: install crisis-streams[torch] ({error})") from error
     return CharacterAwareEncoder(path) if by_letters else TransformerEncoder(ref)
+
+
+def _plain(bundle: Bundle) -> Encoder:
+    return _made(bundle) if bundle.manifest.whitening is None else _whitened(bundle)
+
+
+def _worded(bundle: Bundle) -> Encoder:
+    """An encoder with the word axes its bundle holds: `dim` is what comes out. Within is the encoder that the bundle
+    would be without them, so that vectors kept of it stay good when the words are learnt anew."""
+    from models.encoders.words import WordedEncoder, WordScores
+
+    words = WordScores.from_bytes((bundle.path / WORDS).read_bytes())
+    plain = msgspec.structs.replace(bundle, manifest=without_words(bundle.manifest, words.axes))
+    return WordedEncoder(_plain(plain), words, bundle.id)
 
 
 def _made(bundle: Bundle) -> Encoder:

@@ -34,6 +34,7 @@ from tests.checks.sources import check_source
 from tests.ingest.test_bluesky import commit
 from tests.ingest.test_mastodon import status
 from tests.models.test_encoder import tiny_files, tiny_manifest
+from tests.models.test_words import two_classes
 from tests.models.tiny_transformer import save_tiny
 from tests.outputs.invented import invent
 from training.export_onnx import Config, main
@@ -74,6 +75,14 @@ def cached(folder):
     return CachedEncoder(encoder, dict(zip(["we need water"], encoder.encode(["we need water"]), strict=True)))
 
 
+def worded(folder):
+    from models.encoders.bundle import WORDS, write_bundle
+
+    files = tiny_files() | {WORDS: two_classes().to_bytes()}
+    write_bundle(folder / "worded", tiny_manifest(dim=10), files)
+    return load_encoder(folder / "worded")
+
+
 def normalised(folder):
     return NormalisedEncoder(load_encoder("flood"), Normaliser({"we": 2, "need": 2, "water": 1}))
 
@@ -86,11 +95,12 @@ ENCODERS = {
     "OnnxEncoder": (onnx, 1e-4),  # int8 steps
     "CachedEncoder": (cached, 0.0),
     "NormalisedEncoder": (normalised, 0.0),
+    "WordedEncoder": (worded, 0.0),
 }
 
 
-def test_all_seven_encoders_are_checked():
-    assert classes_with({"encode"}, "models/encoders") == set(ENCODERS) and len(ENCODERS) == 7
+def test_all_eight_encoders_are_checked():
+    assert classes_with({"encode"}, "models/encoders") == set(ENCODERS) and len(ENCODERS) == 8
 
 
 @pytest.mark.parametrize("name", ENCODERS)

@@ -6,7 +6,8 @@ import pytest
 from models.queries import load_queries
 from models.reading import Head, Terms
 from models.records import PRIORITIES, is_notice
-from training.head import MAY_LEARN, Config, Taught, fit_classes, fit_priority, fit_terms, material, right_readings
+from training.class_material import MAY_LEARN, Taught, material
+from training.head import Config, fit_classes, fit_priority, fit_terms, right_readings
 from training.labels import everyday, ordinary
 from training.posts import LabelledPost
 
@@ -55,7 +56,7 @@ def test_no_everyday_sentence_that_is_learnt_judges(data_dir):
 def test_a_class_nobody_taught_is_never_the_answer():
     rng = np.random.default_rng(0)
     vectors = np.concatenate([rng.normal(2, 0.1, (20, 2)), rng.normal(-2, 0.1, (20, 2))])
-    taught = Taught([""] * 40, ["a"] * 20 + ["c"] * 20, [1.0] * 40)
+    taught = Taught([""] * 40, ["a"] * 20 + ["c"] * 20, [1.0] * 40, ["e"] * 40)
     weight, bias = fit_classes(Config(), vectors, taught, ["a", "b", "c"])
     answers = (vectors @ weight.T + bias).argmax(axis=1)
     assert answers.tolist() == [0] * 20 + [2] * 20

@@ -5,8 +5,9 @@ import pytest
 
 from models.errors import LabelError
 from models.feedback.records import Label
+from training.class_material import Shares as Config
+from training.class_material import material
 from training.data import in_train_half
-from training.head import Config, material
 from training.labels import Messages
 from training.taught import classes_taught, read_taught, with_taught
 

@@ -35,7 +35,7 @@ from training.evaluate.alert_reading import Reader, judge
 from training.evaluate.alert_table import Parts, line, show
 from training.evaluate.figure import Drawing
 from training.jobs import cache_dir, write_result
-from training.kept_vectors import KeptVectors
+from training.kept_vectors import keeping
 from training.labels import disaster_messages, ordinary, test_sets
 from training.posts import LabelledPost, read_posts, written_posts
 from training.tables import hash_rows
@@ -66,7 +66,7 @@ def main(config: Config) -> Path:
         raise ConfigError(f"sets={','.join(unknown)}: choose from {', '.join(SETS)}")
     ref = None if config.encoder == "bundled" else config.encoder
     loaded = load(ref)
-    encoder = KeptVectors(loaded.encoder, cache_dir() / "vectors")
+    encoder = keeping(loaded.encoder, cache_dir() / "vectors")
     matcher = ready(dataclasses.replace(loaded, encoder=encoder), load_queries()).matcher
     reader = Reader(matcher, encoder)
     parts: Parts = {}

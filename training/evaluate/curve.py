@@ -20,16 +20,18 @@ from rich.progress import track
 from rich.table import Table
 
 from models.encoders.load import folder_of, load_encoder
+from models.encoders.words import WordedEncoder
 from models.matching import MatchConfig, Matcher
 from models.queries import background_texts, load_queries
+from training.class_material import material
 from training.data import data_dir, in_train_half, read_messages
 from training.evaluate import alert_figures as figures
 from training.evaluate.alert_reading import Reader, judge
 from training.evaluate.figure import Drawing
 from training.head import Config as HeadConfig
-from training.head import fit, material
+from training.head import fit
 from training.jobs import cache_dir, write_result
-from training.kept_vectors import KeptVectors
+from training.kept_vectors import keeping
 from training.labels import everyday
 from training.posts import LabelledPost, read_posts, written_posts
 from training.tables import hash_rows
@@ -61,7 +63,10 @@ PRESETS = {"laptop": Config(), "smoke": Config(shares=(1.0,), draws=1, iteration
 def main(config: Config) -> Path:
     """Print the curve and write its JSON. Returns the JSON's path."""
     root = data_dir()
-    encoder = KeptVectors(load_encoder(folder_of(config.encoder or None)), cache_dir() / "vectors")
+    loaded = load_encoder(folder_of(config.encoder or None))
+    if isinstance(loaded, WordedEncoder):
+        loaded = loaded.encoder  # its words have seen every event
+    encoder = keeping(loaded, cache_dir() / "vectors")
     posts = written_posts() + read_posts(root)
     messages = [m for m in read_messages(root) if in_train_half(str(m["id"]))]
     sentences = everyday(root, HeadConfig().everyday, HeadConfig().seed)

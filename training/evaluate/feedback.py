@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from models.clusters.labels import terms_of
+from models.encoders.protocol import Encoder
 from models.encoders.ready import load, ready
 from models.feedback.choice import Copies, mixed
 from models.feedback.fit import Correction, Feedback, FeedbackConfig, Space, fit_query
@@ -32,7 +33,7 @@ from models.queries import Query
 from training.data import data_dir, read_lines
 from training.evaluate.needs import average_precision
 from training.jobs import cache_dir, write_result
-from training.kept_vectors import KeptVectors
+from training.kept_vectors import keeping
 from training.metrics.intervals import bootstrap
 from training.tables import hash_rows
 
@@ -94,7 +95,7 @@ class Task:
 def main(config: Config) -> Path:
     """Print the table and write its JSON. Returns the JSON's path."""
     loaded = load(None if config.encoder == "bundled" else config.encoder)
-    encoder = KeptVectors(loaded.encoder, cache_dir() / "vectors")
+    encoder = keeping(loaded.encoder, cache_dir() / "vectors")
     queries = [Query(i, i[: i.index(".")], i[i.index(".") + 1 :], i, {"en": list(t)}) for i, t in TARGETS.values()]  # type: ignore[arg-type]
     matcher = ready(dataclasses.replace(loaded, encoder=encoder), queries).matcher
     tasks = find_tasks(config, matcher, encoder)
@@ -123,7 +124,7 @@ def main(config: Config) -> Path:
     return out
 
 
-def find_tasks(config: Config, matcher: Matcher, encoder: KeptVectors) -> list[Task]:
+def find_tasks(config: Config, matcher: Matcher, encoder: Encoder) -> list[Task]:
     """Every event that is big enough with every target that is frequent enough. Raises ValueError if there is none."""
     events: dict[str, list[dict]] = defaultdict(list)
     for line in read_lines(data_dir() / "humaid" / "tweets.jsonl.gz"):

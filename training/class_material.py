@@ -1,0 +1,109 @@
+"""What classes of posts are learnt from: rows of text, class and weight, for the head and for its words.
+
+The query packs, the written posts and the real posts that were read (training/posts), asking messages of the learning
+half of disaster-messages-multilingual where its annotators agree (water, food, shelter, clothing, medical help,
+medicine: .40 to .82; the other categories 0 to .26), and everyday sentences, which ask for nothing. Of the sets that
+were read only those whose terms allow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+
+from models.queries import aid_queries, background_texts, load_queries
+from training.data import data_dir, in_train_half, read_messages
+from training.labels import everyday
+from training.posts import LabelledPost, read_posts, written_posts
+from training.taught import classes_taught, read_taught
+
+__all__ = ["MAY_LEARN", "Shares", "Taught", "material", "read_material"]
+
+MAY_LEARN = frozenset(
+    ("crisislex-t26", "crisislex-t6", "disaster-messages-multilingual", "idrisi-lmr-ar", "need-offer-nepal-italy")
+)
+AGREED = {
+    "water": "water", "food": "food", "shelter": "shelter", "clothing": "clothing_blankets",
+    "medical_help": "medical_help", "medical_products": "medicine",
+}  # fmt: skip
+
+
+class Shares(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Knobs: what of each source is learnt, and how much a row of it weighs against 1 of a written post."""
+
+    labels: str = ""  # what people taught, as `crisis label export` printed it
+    said: float = 1.5  # of a post they labelled
+    read: float = 1.5  # of a post that was read
+    unsure: float = 0.5  # share of it where the reader was not sure
+    packs: float = 0.7
+    messages: float = 0.7  # of a disaster message
+    everyday: int = 130  # sentences of each language that are learnt as asking for nothing
+    everyday_weight: float = 0.5  # of one of them
+    none: float = 0.6  # share of the disaster messages that ask for nothing which are learnt as chatter or news
+    # Of a written post that the bundled encoder did not learn from: what its vector is worth shows on such posts alone.
+    fresh: float = 4.0
+    fresh_from: int = 95  # the first event of theirs; the one after the last, once an encoder has learnt from them
+    seed: int = 1
+
+
+class Taught(Struct, frozen=True):
+    """Rows to learn from."""
+
+    texts: list[str]
+    labels: list[str]
+    weights: list[float]
+    groups: list[str]  # the event of each; rows of one group are learnt or held out together
+
+    def only(self, rows: Sequence[int] | np.ndarray) -> Taught:
+        """Of these rows."""
+        return Taught(*([column[i] for i in rows] for column in (self.texts, self.labels, self.weights, self.groups)))
+
+
+def material(
+    config: Shares, posts: Sequence[LabelledPost], messages: Sequence[dict], sentences: Sequence[str] = ()
+) -> Taught:
+    """Everything the head learns from: the posts that do not judge, the packs, the background, the messages,
+    everyday sentences, and what people taught at work."""
+    rows: list[tuple[str, str, float, str]] = []
+    rows += [(text, "ordinary", config.everyday_weight, text) for text in sentences]
+    for post in posts:
+        if post.judges or (post.use == "read" and post.origin not in MAY_LEARN):
+            continue
+        rows.append((post.text, post.label, _weight(config, post), post.event))
+    rows += [(text, query.id, config.packs, text) for query in aid_queries() for _, text in query.texts()]
+    rows += [(text, "ordinary", config.packs, text) for text in background_texts()]
+    drawn = np.random.default_rng(config.seed)
+    for message in messages:
+        found = [AGREED[name] for name in message["labels"] if name in AGREED]
+        asks = "request" in message["labels"]
+        if (asks or message.get("genre") == "direct") and 1 <= len(found) <= 2:
+            weight = config.messages / len(found)
+            rows += [(message["text"], f"need.{name}", weight, message["text"]) for name in found]
+        elif message.get("related") == "no" and drawn.random() < config.none:
+            rows.append((message["text"], "chatter", config.messages, message["text"]))
+        elif message.get("genre") == "news" and not asks and drawn.random() < config.none:
+            rows.append((message["text"], "news", config.messages, message["text"]))
+    if config.labels:
+        names = {query.id for query in load_queries()} | {"chatter"}
+        said = classes_taught(read_taught(Path(config.labels)), names)
+        rows += [(text, name, config.said, text) for text, name in said]
+    texts, labels, weights, groups = map(list, zip(*rows, strict=True))
+    return Taught(texts, labels, weights, groups)
+
+
+def read_material(config: Shares) -> tuple[Taught, list[LabelledPost]]:
+    """All of it, and every labelled post, those that judge too. Raises DataError if a set is not there."""
+    root = data_dir()
+    posts = written_posts() + read_posts(root)
+    messages = [m for m in read_messages(root) if in_train_half(str(m["id"]))]
+    return material(config, posts, messages, everyday(root, config.everyday, config.seed)), posts
+
+
+def _weight(config: Shares, post: LabelledPost) -> float:
+    if post.use == "read":
+        return config.read * (1.0 if post.sure else config.unsure)
+    number = post.event.partition("-")[0]
+    return config.fresh if number.isdecimal() and int(number) >= config.fresh_from else 1.0
