@@ -135,14 +135,14 @@ def _material(config: Config) -> tuple[Taught, list[str], np.ndarray]:
     messages = [m for m in read_messages(data_dir()) if in_train_half(str(m["id"]))] if config.data else []
     posts = posts[:: max(1, len(posts) // config.written)] if config.written else posts
     queries = load_queries()
-    taught = material(HeadConfig(seed=config.seed, fresh=1.0), posts, messages)
+    taught = material(HeadConfig(seed=config.seed), posts, messages)
     sentences = {text for query in queries for _, text in query.texts()}
     standing = np.array(
         [text in sentences or label == "ordinary" for text, label in zip(taught.texts, taught.labels, strict=True)]
     )
     cleaned = [clean(text, Cleaning()) for text in taught.texts]
     return (
-        Taught(cleaned, taught.labels, taught.weights, taught.groups),
+        Taught(cleaned, taught.labels, taught.weights),
         classes(posts, [query.id for query in queries]),
         standing,
     )

@@ -43,9 +43,6 @@ class Shares(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     everyday: int = 130  # sentences of each language that are learnt as asking for nothing
     everyday_weight: float = 0.5  # of one of them
     none: float = 0.6  # share of the disaster messages that ask for nothing which are learnt as chatter or news
-    # Of a written post that the bundled encoder did not learn from: what its vector is worth shows on such posts alone.
-    fresh: float = 4.0
-    fresh_from: int = 95  # the first event of theirs; the one after the last, once an encoder has learnt from them
     seed: int = 1
 
 
@@ -55,11 +52,6 @@ class Taught(Struct, frozen=True):
     texts: list[str]
     labels: list[str]
     weights: list[float]
-    groups: list[str]  # the event of each; rows of one group are learnt or held out together
-
-    def only(self, rows: Sequence[int] | np.ndarray) -> Taught:
-        """Of these rows."""
-        return Taught(*([column[i] for i in rows] for column in (self.texts, self.labels, self.weights, self.groups)))
 
 
 def material(
@@ -67,31 +59,31 @@ def material(
 ) -> Taught:
     """Everything the head learns from: the posts that do not judge, the packs, the background, the messages,
     everyday sentences, and what people taught at work."""
-    rows: list[tuple[str, str, float, str]] = []
-    rows += [(text, "ordinary", config.everyday_weight, text) for text in sentences]
+    rows: list[tuple[str, str, float]] = []
+    rows += [(text, "ordinary", config.everyday_weight) for text in sentences]
     for post in posts:
         if post.judges or (post.use == "read" and post.origin not in MAY_LEARN):
             continue
-        rows.append((post.text, post.label, _weight(config, post), post.event))
-    rows += [(text, query.id, config.packs, text) for query in aid_queries() for _, text in query.texts()]
-    rows += [(text, "ordinary", config.packs, text) for text in background_texts()]
+        weight = 1.0 if post.use != "read" else config.read * (1.0 if post.sure else config.unsure)
+        rows.append((post.text, post.label, weight))
+    rows += [(text, query.id, config.packs) for query in aid_queries() for _, text in query.texts()]
+    rows += [(text, "ordinary", config.packs) for text in background_texts()]
     drawn = np.random.default_rng(config.seed)
     for message in messages:
         found = [AGREED[name] for name in message["labels"] if name in AGREED]
         asks = "request" in message["labels"]
         if (asks or message.get("genre") == "direct") and 1 <= len(found) <= 2:
-            weight = config.messages / len(found)
-            rows += [(message["text"], f"need.{name}", weight, message["text"]) for name in found]
+            rows += [(message["text"], f"need.{name}", config.messages / len(found)) for name in found]
         elif message.get("related") == "no" and drawn.random() < config.none:
-            rows.append((message["text"], "chatter", config.messages, message["text"]))
+            rows.append((message["text"], "chatter", config.messages))
         elif message.get("genre") == "news" and not asks and drawn.random() < config.none:
-            rows.append((message["text"], "news", config.messages, message["text"]))
+            rows.append((message["text"], "news", config.messages))
     if config.labels:
         names = {query.id for query in load_queries()} | {"chatter"}
         said = classes_taught(read_taught(Path(config.labels)), names)
-        rows += [(text, name, config.said, text) for text, name in said]
-    texts, labels, weights, groups = map(list, zip(*rows, strict=True))
-    return Taught(texts, labels, weights, groups)
+        rows += [(text, name, config.said) for text, name in said]
+    texts, labels, weights = map(list, zip(*rows, strict=True))
+    return Taught(texts, labels, weights)
 
 
 def read_material(config: Shares) -> tuple[Taught, list[LabelledPost]]:
@@ -100,10 +92,3 @@ def read_material(config: Shares) -> tuple[Taught, list[LabelledPost]]:
     posts = written_posts() + read_posts(root)
     messages = [m for m in read_messages(root) if in_train_half(str(m["id"]))]
     return material(config, posts, messages, everyday(root, config.everyday, config.seed)), posts
-
-
-def _weight(config: Shares, post: LabelledPost) -> float:
-    if post.use == "read":
-        return config.read * (1.0 if post.sure else config.unsure)
-    number = post.event.partition("-")[0]
-    return config.fresh if number.isdecimal() and int(number) >= config.fresh_from else 1.0

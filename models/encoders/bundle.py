@@ -39,7 +39,6 @@ __all__ = [
     "Manifest",
     "QUERY_VECTORS",
     "WORDS",
-    "WORD_SETTINGS",
     "add_file",
     "contents",
     "without_words",
@@ -54,7 +53,6 @@ CARD = "README.md"
 CLUSTERS = "clusters.json"
 QUERY_VECTORS = "queries.safetensors"
 WORDS = "words.safetensors"
-WORD_SETTINGS = "words"  # key of `settings`: how training.words weighed them
 ADDED = (
     CARD,
     CALIBRATION,
@@ -128,8 +126,7 @@ def content_id(manifest: Manifest) -> str:
 def without_words(manifest: Manifest, axes: int) -> Manifest:
     """The manifest, id and all, of the encoder whose vectors stand before `axes` word axes."""
     files = {name: digest for name, digest in manifest.files.items() if name != WORDS}
-    settings = {name: value for name, value in manifest.settings.items() if name != WORD_SETTINGS}
-    plain = msgspec.structs.replace(manifest, dim=manifest.dim - axes, files=files, settings=settings)
+    plain = msgspec.structs.replace(manifest, dim=manifest.dim - axes, files=files)
     return msgspec.structs.replace(plain, id=content_id(plain))
 
 

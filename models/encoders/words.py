@@ -47,6 +47,7 @@ def units(text: str) -> list[str]:
 class WordScores(Struct, frozen=True, eq=False):
     """A multinomial logistic regression over `units`, weights in 8 bits."""
 
+    classes: list[str]
     place: dict[str, int]  # unit → row
     rarity: np.ndarray  # (n,) float32, inverse document frequency
     weights: np.ndarray  # (n, classes) int8
@@ -80,10 +81,10 @@ class WordScores(Struct, frozen=True, eq=False):
         return found
 
     def to_bytes(self) -> bytes:
-        """A safetensors file; the units as JSON in a tensor of bytes."""
+        """A safetensors file."""
         tensors = {"rarity": self.rarity, "weights": self.weights, "steps": self.steps, "bias": self.bias}
         tensors["share"] = np.array([self.share], np.float32)
-        tensors["units"] = np.frombuffer(msgspec.json.encode(list(self.place)), np.uint8)
+        tensors |= {"classes": _packed(self.classes), "units": _packed(list(self.place))}
         return save(tensors)
 
     @classmethod
@@ -91,14 +92,18 @@ class WordScores(Struct, frozen=True, eq=False):
         """The inverse of `to_bytes`. Raises EncoderError if it is none."""
         try:
             found = load(content)
-            place = {unit: i for i, unit in enumerate(msgspec.json.decode(found["units"].tobytes(), type=list[str]))}
+            place = {unit: i for i, unit in enumerate(_unpacked(found["units"]))}
+            classes = _unpacked(found["classes"])
             rarity, weights, steps, bias = (found[name] for name in ("rarity", "weights", "steps", "bias"))
             share = float(found["share"][0])
         except (SafetensorError, KeyError, IndexError, msgspec.MsgspecError) as error:
             raise EncoderError(f"not a file of word scores: {error}") from None
-        if (rarity.shape, weights.shape, steps.shape) != ((len(place),), (len(place), *bias.shape), bias.shape):
-            raise EncoderError(f"word scores of {len(place)} units with weights of shape {weights.shape} are none")
-        return cls(place, rarity, weights, steps, bias, share)
+        n, k = len(place), len(classes)
+        if (rarity.shape, weights.shape, steps.shape, bias.shape) != ((n,), (n, k), (k,), (k,)):
+            raise EncoderError(
+                f"word scores of {n} units and {k} classes, weights of shape {weights.shape}: not one model"
+            )
+        return cls(classes, place, rarity, weights, steps, bias, share)
 
 
 @dataclass
@@ -120,6 +125,15 @@ class WordedEncoder:
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(n, dim) float32, unit rows in input order."""
         return beside(self.encoder.encode(texts), self.words.axes_of([clean(t, self.cleaning) for t in texts]))
+
+
+def _packed(names: list[str]) -> np.ndarray:
+    """As JSON in a tensor of bytes: safetensors does not keep the order of metadata."""
+    return np.frombuffer(msgspec.json.encode(names), np.uint8)
+
+
+def _unpacked(tensor: np.ndarray) -> list[str]:
+    return msgspec.json.decode(tensor.tobytes(), type=list[str])
 
 
 def beside(vectors: np.ndarray, axes: np.ndarray) -> np.ndarray:
