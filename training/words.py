@@ -8,10 +8,10 @@ A multinomial logistic regression over words, pairs of words and beginnings of w
 from what the head learns from.
 
 On the needs and offers among the written posts that judge, with 88ea2ac722eb and words learnt of needs and offers
-alone: the head's log-probability plus 1.1 of the words' puts the right query first for .800 of them, the head alone for
-.747 (cross-entropy .77, .98); without beginnings of words .788, with letters' n-grams or the tokenizer's pieces in
-place of words some .76. Units chosen by chi² instead of by how many texts they stand in lose on real posts (right query .37
-against .43).
+alone: the head's log-probability plus 1.1 of the words' puts the right query first for .800 of them, the head alone
+for .747 (cross-entropy .77, .98); without beginnings of words .788, with letters' n-grams or the tokenizer's pieces in
+place of words some .76. Units chosen by chi² instead of by how many texts they stand in lose on real posts (right query
+.37 against .43).
 """
 
 from __future__ import annotations

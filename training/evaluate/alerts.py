@@ -122,6 +122,7 @@ def _written(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
     groups |= {"20 languages": lambda post: post.event.startswith("61-")}
     groups |= {"8 languages": lambda post: post.event.startswith("75-")}
     groups |= {"8 other languages": lambda post: post.event.startswith("87-")}
+    groups |= {"8 new languages": lambda post: post.event.startswith("101-")}
     return _labelled(reader, config, "written", [p for p in written_posts() if p.judges], groups)
 
 
