@@ -42,7 +42,7 @@ def test_the_readme_shows_commands():
 def test_the_readmes_lines_of_python_print_what_it_says(capsys):
     (block,) = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
     exec(block, {})
-    assert capsys.readouterr().out.startswith("['need.water', 'nothing']\n(2, 384) ")
+    assert capsys.readouterr().out.startswith("['need.water', 'nothing']\n(2, 437) ")
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
