@@ -62,6 +62,7 @@ class Head(Struct, frozen=True, dict=True):
     urgency: list[float] = []  # (d + 1,): log-odds that lives hang on the next hours, the constant last
     taught_notice: Terms | None = None  # of notices; None: as of needs and offers
     unknown_notice: Terms | None = None
+    clear: float = CLEAR
     priority: list[float] = []  # (d + 2,): a line, then its constants for "urgent" and for "soon or urgent"
 
     @cached_property
@@ -162,7 +163,7 @@ class Head(Struct, frozen=True, dict=True):
         for kind in AID:
             rows = [i for i, query in enumerate(queries) if query.kind == kind and query.id in self.place]
             if rows:
-                clear = np.minimum(1, self._share(found, kind) / CLEAR)
+                clear = np.minimum(1, self._share(found, kind) / self.clear)
                 most = np.maximum(self._most(found, kind, {queries[i].id for i in rows}), likely[:, rows].max(axis=1))
                 out[:, rows] *= (whole * clear / most)[:, None]
         best: np.ndarray = np.maximum(out, likely)

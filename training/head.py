@@ -35,7 +35,7 @@ from training.jobs import cache_dir, run, write_atomically, write_result
 from training.kept_vectors import keeping
 from training.posts import LabelledPost, classes
 
-__all__ = ["Config", "fit", "fit_classes"]
+__all__ = ["Config", "fit", "fit_classes", "plain_of"]
 
 MAY_CALIBRATE = MAY_LEARN | {"trecis-stream"}  # of their gold events; HumAID and CrisisNLP only judge
 ABSENT = -12.0  # bias of a class that no post taught

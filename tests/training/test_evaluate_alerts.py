@@ -19,7 +19,7 @@ from models.matching import MatchConfig, Matcher
 from models.queries import background_texts, load_queries
 from models.reading import Head, Terms
 from training.evaluate import __main__ as command
-from training.evaluate import alert_figures, alert_material, alert_reading, alert_table, alerts, curve
+from training.evaluate import ablation, alert_figures, alert_material, alert_reading, alert_table, alerts, curve
 from training.evaluate.figure import Drawing, Figure
 from training.kept_vectors import KeptVectors
 from training.labels import Labelled, Messages, Ordinary
@@ -357,3 +357,17 @@ def test_a_share_of_the_posts_is_of_whole_events_and_all_that_judges_stays():
     for own in ([p for p in kept if p.use == "read"], [p for p in kept if p.use != "read" and not p.judges]):
         assert len(own) == 6 and len({p.event for p in own}) == 2
     assert curve.mean([{"a": {"x": 1.0}}, {"a": {"x": 2.0}}]) == {"a": {"x": 1.5}}
+
+
+def test_an_ablation_leaves_out_each_term_of_the_score_and_each_source():
+    whole = ablation.PARTS["whole"]
+    assert whole == ablation.Without(posts=whole.posts, head=whole.head)
+    sources = {"packs", "everyday", "messages"}
+    assert sources <= {knob for without in ablation.PARTS.values() for knob in without.knobs}
+    head = Head(
+        ["need.water"], [[1.0]], [0.0], Terms(query=2.0, head=1.0), Terms(query=1.0), actionable=Terms(query=0.0)
+    )
+    changed = {name: without.head(head) for name, without in ablation.PARTS.items() if without.head(head) != head}
+    assert changed["no directions of taught queries"].taught == Terms(query=0.0, head=1.0)
+    assert changed["p(query) alone, not shared out"].actionable is None
+    assert changed["no doubt between need and offer"].clear < 1e-3 and len(changed) == 3

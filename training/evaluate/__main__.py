@@ -8,6 +8,7 @@
     python -m training.evaluate alerts                              # how good the alerts are (training.evaluate.alerts)
     python -m training.evaluate feedback                            # what labels teach (training.evaluate.feedback)
     python -m training.evaluate curve                               # what more posts to learn from are worth (curve.py)
+    python -m training.evaluate ablation                            # what each part of a score is worth (ablation.py)
 
 A section that is done is kept in CRISIS_CACHE, so that a killed run goes on where it was; other knobs or another
 encoder start it anew. `speed` is always measured again: it is the machine's as much as the encoder's.
@@ -26,7 +27,7 @@ import msgspec
 
 from models.errors import ConfigError
 from training import evaluate_clusters
-from training.evaluate import alerts, curve, feedback, plots, report
+from training.evaluate import ablation, alerts, curve, feedback, plots, report
 from training.evaluate.config import MEASURES as NAMES
 from training.evaluate.config import PRESETS, Config
 from training.evaluate.measures import MEASURES, load
@@ -115,6 +116,11 @@ def read_feedback_words(argv: Sequence[str]) -> feedback.Config:
     return read_config(feedback.PRESETS, _with_preset(argv))
 
 
+def read_ablation_words(argv: Sequence[str]) -> ablation.Config:
+    """The same for `ablation`."""
+    return read_config(ablation.PRESETS, _with_preset(argv))
+
+
 def read_curve_words(argv: Sequence[str]) -> curve.Config:
     """The same for `curve`."""
     return read_config(curve.PRESETS, _with_preset(argv))
@@ -127,6 +133,8 @@ def _with_preset(argv: Sequence[str]) -> Sequence[str]:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["alerts"]:
         run(alerts.main, alerts.PRESETS, sys.argv[2:] or ["laptop"], read=read_alert_words)
+    elif sys.argv[1:2] == ["ablation"]:
+        run(ablation.main, ablation.PRESETS, sys.argv[2:] or ["laptop"], read=read_ablation_words)
     elif sys.argv[1:2] == ["curve"]:
         run(curve.main, curve.PRESETS, sys.argv[2:] or ["laptop"], read=read_curve_words)
     elif sys.argv[1:2] == ["feedback"]:

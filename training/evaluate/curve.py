@@ -20,7 +20,6 @@ from rich.progress import track
 from rich.table import Table
 
 from models.encoders.load import folder_of, load_encoder
-from models.encoders.words import WordedEncoder
 from models.matching import MatchConfig, Matcher
 from models.queries import background_texts, load_queries
 from training.class_material import material
@@ -29,7 +28,7 @@ from training.evaluate import alert_figures as figures
 from training.evaluate.alert_reading import Reader, judge
 from training.evaluate.figure import Drawing
 from training.head import Config as HeadConfig
-from training.head import fit
+from training.head import fit, plain_of
 from training.jobs import cache_dir, write_result
 from training.kept_vectors import keeping
 from training.labels import everyday
@@ -42,6 +41,7 @@ GROUPS: dict[str, Callable[[LabelledPost], bool]] = {
     "written, 20 languages": lambda post: post.event.startswith("61-"),
     "written, 8 languages": lambda post: post.event.startswith("75-"),
     "written, 8 other languages": lambda post: post.event.startswith("87-"),
+    "written, 8 new languages": lambda post: post.event.startswith("101-"),
     "real posts": lambda post: post.use == "read",
 }
 
@@ -64,9 +64,7 @@ def main(config: Config) -> Path:
     """Print the curve and write its JSON. Returns the JSON's path."""
     root = data_dir()
     loaded = load_encoder(folder_of(config.encoder or None))
-    if isinstance(loaded, WordedEncoder):
-        loaded = loaded.encoder  # its words have seen every event
-    encoder = keeping(loaded, cache_dir() / "vectors")
+    encoder = keeping(plain_of(loaded), cache_dir() / "vectors")  # its words have seen every event
     posts = written_posts() + read_posts(root)
     messages = [m for m in read_messages(root) if in_train_half(str(m["id"]))]
     sentences = everyday(root, HeadConfig().everyday, HeadConfig().seed)
