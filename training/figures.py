@@ -51,6 +51,13 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         "written posts under their query": "figures/written/own_query/value", "alerts right, real posts": "figures/read/alerts_right/value",
         "ordinary posts that alert": "figures/ordinary/ordinary_alerted/value",
     }),
+    "ablation": ("right query in 20 languages, of real posts under theirs, without parts of the score (`training.evaluate.ablation`)", {
+        "whole": "without/whole/written, 20 languages/own_query", "no word axes": "without/no word axes/written, 20 languages/own_query",
+        "not shared out": "without/p(query) alone, not shared out/written, 20 languages/own_query",
+        "no written posts": "without/no written posts/written, 20 languages/own_query",
+        "real, whole": "without/whole/real posts/own_query", "real, no word axes": "without/no word axes/real posts/own_query",
+        "real, no real posts": "without/no real posts/real posts/own_query",
+    }),
     "learning-curve": ("right query, real posts set aside under theirs, with a share of the posts to learn from (`training.evaluate.curve`)", {
         "a tenth": "curve/0.1/written, 20 languages/own_query", "a quarter": "curve/0.25/written, 20 languages/own_query",
         "half": "curve/0.5/written, 20 languages/own_query", "all": "curve/1.0/written, 20 languages/own_query",
