@@ -30,6 +30,7 @@ from models.errors import BundleError
 from models.text import Cleaning
 
 __all__ = [
+    "ADDED",
     "Bundle",
     "CALIBRATION",
     "CARD",

@@ -17,7 +17,7 @@ from msgspec import Struct
 from models.clusters.config import ClusterConfig
 from models.errors import BundleError, ConfigError
 
-__all__ = ["TunedClusters"]
+__all__ = ["TunedClusters", "read_tuned_clusters"]
 
 
 class TunedClusters(Struct, frozen=True, forbid_unknown_fields=True):

@@ -114,13 +114,9 @@ class WordedEncoder:
     words: WordScores
     version: str
 
-    @property
-    def dim(self) -> int:
-        return self.encoder.dim + self.words.axes
-
-    @property
-    def cleaning(self) -> Cleaning:
-        return self.encoder.cleaning
+    def __post_init__(self) -> None:
+        self.dim: int = self.encoder.dim + self.words.axes
+        self.cleaning: Cleaning = self.encoder.cleaning
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(n, dim) float32, unit rows in input order."""
