@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 
 from models.errors import CrisisError
 from streams import metrics
-from streams.broker.connect import reach
+from streams.broker.connect import METADATA_MS, reach
 from streams.broker.topics import AGENTS, INPUTS
 from streams.config import Settings, load_settings
 from streams.view.status import WorkerStatus
@@ -94,6 +94,7 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
         stream_buffer_maxsize=256,  # records are frames: keep few in memory
         stream_wait_empty=False,  # frames under way are read again: every effect can be repeated
         consumer_max_fetch_size=4_194_304,
+        consumer_metadata_max_age_ms=METADATA_MS,
         consumer_auto_offset_reset="earliest",
         web_enabled=False,  # streams/worker/health.py serves /metrics, /healthz and /readyz
         agent_supervisor="mode.supervisors.CrashingSupervisor",

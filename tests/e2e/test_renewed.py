@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from zlib import crc32
 
 import pytest
 from kafka.admin import KafkaAdminClient
 
 from models.records import Frame
-from streams.broker.topics import make_topics
+from streams.broker.topics import make_topics, widen_topics
 
 pytestmark = pytest.mark.redis
+
+DEFAULT_S = 300.0  # after which Kafka's clients ask anew which partitions there are
 
 
 def said(numbers) -> list[bytes]:
@@ -40,3 +43,25 @@ async def test_posts_on_a_topic_that_was_deleted_and_made_anew_are_read_though_t
         await live.until_through(35)
         embedded = live.frames("posts.clean", Frame)
         assert {post.id for frame in embedded for post in frame.posts} == {f"r-{n}" for n in range(100, 105)}
+
+
+async def test_partitions_that_a_topic_is_given_while_a_worker_runs_are_read_long_before_clients_look_by_themselves(
+    start,
+):
+    async with start() as live:
+        name, client = (
+            live.settings.topics.name("posts.clean"),
+            KafkaAdminClient(bootstrap_servers=live.settings.broker.bootstrap),
+        )
+        client.delete_topics([name])
+        await live.become(lambda: asyncio.to_thread(lambda: name not in client.list_topics()))
+        client.create_topics({name: {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
+        await live.start_worker()
+        first = [n for n in range(60) if crc32(b"r-%d" % n) % 4 == 0]
+        await live.send(said(first))  # its clients have seen the topic as it is
+        await live.until_through(len(first))
+        assert await asyncio.to_thread(widen_topics, live.settings) == [name]
+        client.close()
+        await live.send(said(range(100, 160)))
+        async with asyncio.timeout(DEFAULT_S - 60):
+            await live.until_through(len(first) + 60)
