@@ -8,7 +8,9 @@ from redis.asyncio import Redis
 
 from streams.config import Settings
 
-__all__ = ["OffsetsOf"]
+__all__ = ["NAME", "OffsetsOf"]
+
+NAME = "offsets-of"
 
 Partition = tuple[str, int]
 
@@ -17,7 +19,7 @@ class OffsetsOf:
     """Key (after the prefix): offsets-of, a hash "topic:partition" → id of the topic that was read last."""
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
-        self._redis, self._key = redis, f"{settings.key_prefix}offsets-of"
+        self._redis, self._key = redis, f"{settings.key_prefix}{NAME}"
         self._expires_s = max(1, int(settings.topics.retention_h * 3600))
 
     async def others(self, ids: Mapping[Partition, str]) -> set[Partition]:

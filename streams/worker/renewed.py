@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
 ANSWER_S = 3.0  # for the commit; in a rebalance that waits for somebody who is gone it comes to nothing
-KNOWN_S = 5.0  # a rebalance waits no longer for the ids, and for Redis
+KNOWN_S = 3.0  # a rebalance waits no longer for the ids, and for Redis
 LOOKS = 10  # so often beyond the end: after a change of leaders a partition may end lower for a moment
 
 
@@ -97,13 +97,13 @@ async def begin_with_others(app: faust.App, assigned: Collection[TP], ids: Topic
     Where broker or Redis do not answer in time the offsets are believed. Ends the process where they are known to be
     of another topic and cannot be taken back: reading on from them would lose records.
     """
-    mine: dict[Partition, str] = {}
-    others: set[Partition] = set()
-    with contextlib.suppress(TimeoutError, RedisError):
+    try:
         async with asyncio.timeout(KNOWN_S):
             await asyncio.to_thread(ids.renewed)
             mine = {(tp.topic, tp.partition): ids.now[tp.topic] for tp in assigned if tp.topic in ids.now}
             others = await offsets.others(mine)
+    except (TimeoutError, RedisError):
+        return
     begin = [TP(*part) for part in sorted(others)]
     if begin:
         log.warning("made anew since it was read last: %s; reading it from its beginning", _names(others))

@@ -3,6 +3,7 @@
 from redis.asyncio import Redis
 
 from streams.config import load_settings
+from streams.view.live import LiveView
 from streams.view.offsets_of import OffsetsOf
 
 FIRST, SECOND = ("posts.clean", 0), ("posts.clean", 1)
@@ -17,4 +18,6 @@ async def test_partitions_last_read_of_another_topic_are_told_until_they_are_not
     await OffsetsOf(redis, settings).note({SECOND: "new"})
     assert await offsets.others({FIRST: "new", SECOND: "new"}) == {FIRST}
     assert 0 < await redis.ttl("crisis:offsets-of") <= settings.topics.retention_h * 3600
+    await LiveView(redis, settings).clear()
+    assert await offsets.others({FIRST: "new"}) == {FIRST}, "who starts over has new topics, and maybe old offsets"
     await redis.aclose()
