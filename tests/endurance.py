@@ -5,8 +5,8 @@ embed, the triage of a reader that is behind, match, cluster, and what the clust
 a worker holds itself. Printed for each twentieth: CPU µs a post by stage, and the process's memory.
 
 Everything that is remembered is bounded by a number of posts, ids, clusters or words, and fills before memory is flat:
-the clusterer's longest are 100,000 posts and 300,000 accounts. SHARE (default 1) makes all of its bounds so much
-smaller, so that a short run shows what happens once they are full; whatever has no bound grows as before.
+the longest are 100,000 posts, 300,000 accounts and 100,000 words. SHARE (default 1) makes those bounds so much smaller,
+so that a short run shows what happens once they are full; whatever has no bound grows as before.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ from typing import TypeVar
 
 import msgspec
 
+from models import bars as readings
 from models.bars import Bars
 from models.clustering import ClusterConfig
+from models.clusters import labels
 from models.encoders.ready import load, ready
 from models.pseudonyms import Pseudonyms
 from models.queries import load_queries
 from models.records import Origin
 from streams.commands.bench_scenarios import FRAME, START, invented_texts
 from streams.config import load_settings
+from streams.pipeline import clusters as placing
 from streams.pipeline import stages
 from streams.pipeline.clusters import ClusterStage
 from streams.pipeline.ports import Verdict
@@ -67,6 +70,8 @@ class Spent:
 
 BOUNDS = ("max_clusters", "remember_posts", "remember_members", "remember_ids", "ttl_posts", "ttl_single_posts")
 
+FIXED = ((labels, "STREAM_TERMS"), (readings, "KEPT"), (placing, "MOST_WAITING"))  # that no setting names
+
 
 def smaller(config: ClusterConfig, share: float) -> ClusterConfig:
     """The same with bounds of this share of their size."""
@@ -78,6 +83,8 @@ def main(posts: int = 100_000, out: str = "", share: float = 1.0) -> int:
     settings = load_settings()
     version = ready(load("flood"), load_queries(), settings.match)
     config = smaller(settings.clusters_under(version.clusters), share)
+    for module, name in FIXED:
+        setattr(module, name, max(1, int(share * getattr(module, name))))
     clusters = ClusterStage.new(config, version.encoder.dim, version.encoder.version)
     skim, bars, spent, texts, rows = Skim(settings), Bars(settings.match), Spent(), invented_texts(), []
     for n in range(posts // FRAME):

@@ -35,6 +35,7 @@ from models.audit import MergeProposal
 from models.moments import epoch_s
 from models.records import Alert, ClusterEvent, Origin, Repeat, account_of
 from streams.config import Settings
+from streams.view.offsets_of import NAME
 from streams.view.scripts import script
 from streams.view.status import WorkerStatus, decode_status, encode_status
 
@@ -185,10 +186,14 @@ class LiveView:
         return msgspec.json.decode(found, type=list[MergeProposal]) if found else []
 
     async def clear(self) -> int:
-        """Forget everything under the prefix (`crisis topics --reset-view`). Returns the number of keys removed."""
+        """Forget everything under the prefix (`crisis topics --reset-view`). Returns the number of keys removed.
+
+        But of which topics the offsets are: a worker that ends may have left those of a topic that is gone.
+        """
         removed = 0
         async for key in self.redis.scan_iter(match=f"{self.prefix}*", count=1000):
-            removed += await self.redis.delete(key)
+            if key != f"{self.prefix}{NAME}".encode():
+                removed += await self.redis.delete(key)
         return removed
 
 

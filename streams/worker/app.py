@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 
 from models.errors import CrisisError
 from streams import metrics
-from streams.broker.connect import reach
+from streams.broker.connect import METADATA_MS, reach
 from streams.broker.topics import AGENTS, INPUTS
 from streams.config import Settings, load_settings
 from streams.view.status import WorkerStatus
@@ -28,7 +28,7 @@ from streams.worker.credentials import faust_credentials
 from streams.worker.health import Heart, serve_health
 from streams.worker.loop import add_agents
 from streams.worker.outbox import Outbox
-from streams.worker.renewed import Beyond, begin_anew, end_when_renewed
+from streams.worker.renewed import Beyond, TopicIds, begin_anew, begin_with_others, end_when_renewed
 from streams.worker.runtime import Runtime
 from streams.worker.threads import limit_native_threads
 from streams.worker.waiting import Waiting
@@ -47,6 +47,12 @@ class CrisisApp(faust.App):
     """Opens the runtime before it joins the consumer group: no partition waits for an encoder to load."""
 
     runtime: Runtime
+    topic_ids: TopicIds
+
+    async def _on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        # The signal of this name comes after the consumer went to its offsets.
+        await begin_with_others(self, assigned, self.topic_ids, self.runtime.offsets_of)
+        await super()._on_partitions_assigned(assigned, generation_id)
 
     async def on_start(self) -> None:
         try:
@@ -94,12 +100,13 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
         stream_buffer_maxsize=256,  # records are frames: keep few in memory
         stream_wait_empty=False,  # frames under way are read again: every effect can be repeated
         consumer_max_fetch_size=4_194_304,
+        consumer_metadata_max_age_ms=METADATA_MS,
         consumer_auto_offset_reset="earliest",
         web_enabled=False,  # streams/worker/health.py serves /metrics, /healthz and /readyz
         agent_supervisor="mode.supervisors.CrashingSupervisor",
         autodiscover=False,
     )
-    app.runtime = Runtime(settings)
+    app.runtime, app.topic_ids = Runtime(settings), TopicIds(settings)
     handlers = add_agents(app, app.runtime, agents)
     heart = Heart()
     told = settings.worker
@@ -115,7 +122,7 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
 
     @app.task
     async def look_for_new_topics() -> None:
-        await end_when_renewed(app, settings)
+        await end_when_renewed(app, app.topic_ids)
 
     if waiting is not None:
         app.task(waiting.run)
@@ -203,7 +210,7 @@ async def _report_forever(
             app.runtime.encoder.version,
             lag,
             "ready",
-            app.runtime.takeover.trouble,
+            app.runtime.takeover.trouble or app.runtime.sender.trouble,
             app.runtime.serving.current.name,
             waiting.since if waiting else 0.0,
             round(work.longest_s(time.monotonic()), 1),

@@ -33,6 +33,7 @@ from streams.view.attempts import Attempts
 from streams.view.connect import connect, reaching_redis
 from streams.view.folder import RedisFolder
 from streams.view.live import LiveView
+from streams.view.offsets_of import OffsetsOf
 from streams.view.pseudonyms import check_key, load_pseudonyms
 from streams.view.snapshots import Snapshots
 from streams.view.status import WorkerStatus
@@ -53,7 +54,7 @@ class Runtime:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.redis = connect(settings.redis, patient=True)
-        self.attempts = Attempts(self.redis, settings)
+        self.attempts, self.offsets_of = Attempts(self.redis, settings), OffsetsOf(self.redis, settings)
         self.work = Work()
         self.sender = Sender(settings)
         self.view = LiveView(self.redis, settings)

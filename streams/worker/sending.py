@@ -7,6 +7,7 @@ three. Here all that an agent made of a batch goes at once: one batch a partitio
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -23,7 +24,10 @@ from streams.config import Settings
 
 __all__ = ["Record", "Sender"]
 
+log = logging.getLogger(__name__)
+
 BATCH_BYTES = 950_000  # brokers refuse batches of more than 1,048,588 bytes
+LOOK_S = 1.0
 PATIENCE_S = 1_200.0  # a broker that is away is waited for: what was read is not acknowledged meanwhile
 
 _partition_of = DefaultPartitioner()
@@ -50,6 +54,12 @@ class Sender:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._producer: AIOKafkaProducer | None = None
+        self._lacks: set[tuple[str, int]] = set()  # partitions that are waited for
+
+    @property
+    def trouble(self) -> str:
+        """What it waits for that somebody must mend, in words; empty if nothing."""
+        return next((f"{topic} has no partition {n}: run `crisis topics`" for topic, n in self._lacks), "")
 
     async def start(self) -> None:
         """Connect. Raises aiokafka's error if no broker answers."""
@@ -79,13 +89,32 @@ class Sender:
             lanes[record.topic, partition].append(record)
         await asyncio.gather(*(self._fill(topic, partition, mine) for (topic, partition), mine in lanes.items()))
 
+    async def _until_there(self, topic: str, partition: int) -> None:
+        """Wait until the topic has this partition: aiokafka fails where it knows the topic without it, or too few."""
+        known = await self._producer.partitions_for(topic)
+        try:
+            while partition not in known:
+                await self._producer.client.force_metadata_update()
+                known = await self._producer.partitions_for(topic)
+                if partition not in known:
+                    if (topic, partition) not in self._lacks:
+                        log.error("%s has no partition %d: frames wait for `crisis topics`", topic, partition)
+                    self._lacks.add((topic, partition))
+                    await asyncio.sleep(LOOK_S)
+        finally:
+            self._lacks.discard((topic, partition))
+
     async def _fill(self, topic: str, partition: int, records: Sequence[Record]) -> None:
+        async def begin_sending() -> asyncio.Future:
+            await self._until_there(topic, partition)
+            return await self._producer.send_batch(batch, topic, partition=partition)
+
         sent, batch = [], self._producer.create_batch()
         for record in records:
             told = {"timestamp": None, "key": record.key, "value": record.value, "headers": record.headers}
             if batch.append(**told) is None:  # full
-                sent.append(await self._producer.send_batch(batch, topic, partition=partition))
+                sent.append(await begin_sending())
                 batch = self._producer.create_batch()
                 batch.append(**told)
-        sent.append(await self._producer.send_batch(batch, topic, partition=partition))
+        sent.append(await begin_sending())
         await asyncio.gather(*sent)

@@ -91,7 +91,9 @@ def broker_empty(scene: Scene) -> None:
         worker.signal(signal.SIGTERM)
     subprocess.run(CRISIS + ["topics", "--reset-view"], env={**os.environ, **scene.env}, check=True)
     scene.witness.begin_anew()
+    before = len(scene.traffic.lines)
     scene.traffic.flow(True)
+    wait_until(lambda: len(scene.traffic.lines) > before)  # else nothing is there whose way could be timed
 
 
 def topic_missing(scene: Scene) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 import threading
 import time
@@ -43,6 +44,8 @@ class Outcome:
     recovery_s: float  # until every post written before its end was through
     told_s: float | None  # until /readyz of the dashboard no longer said "live"; None: it always did
     workers_ended: list[int]  # exit statuses of workers that ended on their own account
+    said: str  # the first that it said then
+    load: float  # of the machine, averaged over the last minute: seconds grow with it
 
 
 class Scene:
@@ -125,7 +128,10 @@ class Scene:
         self._through(set(self.traffic.lines))
         ids = set(self.traffic.lines) - before
         lost, doubled = self._against_a_replay(ids)
-        told = next((at - began for at, word in self._samples if at >= began and not word.startswith("live")), None)
+        unwell = ((at - began, word) for at, word in self._samples if at >= began and not word.startswith("live"))
+        told, said = next(unwell, (None, ""))
+        if told is not None and began + told > max(over, recovered) + AFTER_S:
+            told, said = None, ""
         # of all posts so far, not since the fault began: counts of posts sent just before it may come after
         if (counted := self._counted()) is not None:
             twice = max(0, counted - len(self.traffic.lines.keys() - self.witness.refused))
@@ -133,8 +139,10 @@ class Scene:
         return Outcome(
             fault, promised, round(over - began, 1), len(ids), lost, len(ids & self.witness.refused), doubled,
             round(max(0.0, recovered - over), 1),
-            None if told is None or began + told > max(over, recovered) + AFTER_S else round(told, 1),
+            None if told is None else round(told, 1),
             [status for w, n in ends.items() for status in w.ended[n:]],
+            said.strip(),
+            round(os.getloadavg()[0], 1),
         )  # fmt: skip
 
     def settle(self) -> None:

@@ -14,7 +14,8 @@ Promised, where nothing else is said: nothing lost, no alert twice in effect, th
 the fault, no hand needed. *Lost*: posts without an outcome and alerts that are missing. *Refused*: posts on
 `posts.rejected`, with a reason, to be sent again. *Doubled*: alerts too many, or
 posts counted twice. *Recovered*: until every post written before the end of the fault was through. *Told*: until
-`/readyz` no longer said "live". *Ended*: workers that ended on their own account and were started again.
+`/readyz` no longer said "live". *Ended*: workers that ended on their own account and were started again. *Load*: of the
+machine, in its last minute; seconds grow with it.
 
 """
 
@@ -30,13 +31,13 @@ def in_place(document: str, table: str) -> str:
 def rows(outcomes: Iterable[Mapping]) -> str:
     """A Markdown table."""
     lines = [
-        "| fault | lasted, s | posts | lost | refused | doubled | recovered, s | told, s | ended |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---|",
+        "| fault | lasted, s | posts | lost | refused | doubled | recovered, s | told, s | ended | load |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---|---:|",
     ]
     for o in outcomes:
         name = o["fault"] + ("" if o["promised"] == "usual" else f" ({o['promised']})")
         if "failed" in o:
-            lines.append(f"| {name} | | | **not got over** | | | | | |")
+            lines.append(f"| {name} | | | **not got over** | | | | | | |")
             continue
         told = "–" if o["told_s"] is None else f"{o['told_s']:g}"
         ended = ", ".join(f"{n} × {status}" for status, n in sorted(Counter(o["workers_ended"]).items())) or "–"
@@ -49,6 +50,7 @@ def rows(outcomes: Iterable[Mapping]) -> str:
             f"{o['recovery_s']:g}",
             told,
             ended,
+            f"{o['load']:.0f}" if "load" in o else "–",
         )
         lines.append(f"| {name} | {' | '.join(map(str, figures))} |")
     return "\n".join(lines) + "\n"

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from zlib import crc32
 
 import pytest
+from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
+from kafka.errors import NoError
+from kafka.structs import OffsetAndMetadata
 
 from models.records import Frame
-from streams.broker.topics import make_topics
+from streams.broker.topics import make_topics, widen_topics
 
 pytestmark = pytest.mark.redis
+
+DEFAULT_S = 300.0  # after which Kafka's clients ask anew which partitions there are
 
 
 def said(numbers) -> list[bytes]:
@@ -40,3 +46,65 @@ async def test_posts_on_a_topic_that_was_deleted_and_made_anew_are_read_though_t
         await live.until_through(35)
         embedded = live.frames("posts.clean", Frame)
         assert {post.id for frame in embedded for post in frame.posts} == {f"r-{n}" for n in range(100, 105)}
+
+
+async def test_partitions_that_a_topic_lacks_are_told_waited_for_and_read_long_before_clients_look_by_themselves(start):
+    async with start() as live:
+        name, client = (
+            live.settings.topics.name("posts.clean"),
+            KafkaAdminClient(bootstrap_servers=live.settings.broker.bootstrap),
+        )
+        client.delete_topics([name])
+        await live.become(lambda: asyncio.to_thread(lambda: name not in client.list_topics()))
+        client.create_topics({name: {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
+        await live.start_worker()
+        first = [n for n in range(60) if crc32(b"r-%d" % n) % 4 == 0]
+        await live.send(said(first))  # its clients have seen the topic as it is
+        await live.until_through(len(first))
+        await live.send(said(range(100, 160)))
+
+        async def told() -> bool:
+            return any("run `crisis topics`" in worker.message for worker in await live.speaking())
+
+        await live.become(told)
+        assert await asyncio.to_thread(widen_topics, live.settings) == [name]
+        client.close()
+        async with asyncio.timeout(DEFAULT_S - 60):
+            await live.until_through(len(first) + 60)
+
+
+async def test_offsets_of_a_deleted_topic_that_were_committed_once_more_hide_nothing_of_the_new_one(start):
+    async with start(partitions=1) as live:
+        worker = await live.start_worker()
+        for n in range(12):
+            await live.send(said([n]))
+        await live.until_through(12)
+        await live.kill(worker)
+        name, client = (
+            live.settings.topics.name("posts.clean"),
+            KafkaAdminClient(bootstrap_servers=live.settings.broker.bootstrap),
+        )
+        client.delete_topics([name])
+        await live.become(lambda: asyncio.to_thread(lambda: name not in client.list_topics()))
+        await asyncio.to_thread(make_topics, live.settings)
+        group = f"{live.settings.topics.prefix}crisis"
+
+        async def committed() -> bool:  # once the group has seen that the worker is gone
+            told = await asyncio.to_thread(
+                client.alter_group_offsets, group, {TopicPartition(name, 0): OffsetAndMetadata(12, "", -1)}
+            )
+            return not any(code is not NoError for code in told.values())
+
+        await live.become(committed)
+        client.close()
+        alone = await live.start_worker("--agents", "normalise")
+        for n in range(18):  # one after the other: what comes together shares a record
+
+            async def there(records: int = n + 1) -> bool:
+                return len(await asyncio.to_thread(live.read, "posts.clean")) == records
+
+            await live.send(said([100 + n]))
+            await live.become(there)
+        await live.kill(alone)
+        await live.start_worker()
+        await live.until_through(12 + 18)

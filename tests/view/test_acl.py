@@ -16,6 +16,7 @@ from streams.pipeline.ports import Claim, Gone
 from streams.view.attempts import Attempts
 from streams.view.folder import RedisFolder
 from streams.view.live import LiveView
+from streams.view.offsets_of import OffsetsOf
 from streams.view.snapshots import Kept, Snapshots
 from streams.view.status import WorkerStatus
 from streams.view.vault import Vault
@@ -45,6 +46,8 @@ async def test_a_worker_can_do_all_it_does_and_touch_nothing_else(as_user):
     settings, redis = load_settings(), await as_user("worker")
     view, snapshots = LiveView(redis, settings), Snapshots(redis, settings)
     assert await Attempts(redis, settings).begin([("embed", 0, 1)]) == [1]
+    await OffsetsOf(redis, settings).note({("posts.clean", 0): "an id"})
+    assert await OffsetsOf(redis, settings).others({("posts.clean", 0): "another"}) == {("posts.clean", 0)}
     await RedisFolder(redis, settings.key_prefix, 60).claim([Claim("1", "0:0:0", "f", None), Gone("2", "0:0:1")])
     assert await view.put_alerts([invent(1, at=time.time())])
     assert await view.count("match", Origin(0, 1), {"counts": {"alert": 1}})

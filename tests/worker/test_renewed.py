@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from types import SimpleNamespace
 
+from faust.types import TP
 from kafka.admin import KafkaAdminClient
 
 from streams.broker.topics import make_topics
 from streams.config import load_settings
-from streams.worker.renewed import LOOKS, Beyond, TopicIds
+from streams.view.connect import connect
+from streams.view.offsets_of import OffsetsOf
+from streams.worker.renewed import LOOKS, Beyond, TopicIds, begin_with_others
 from tests.waiting import wait_until
 
 PART = ("posts.raw", 0)
@@ -48,3 +52,10 @@ def test_a_topic_made_anew_has_another_id_and_one_that_is_away_or_wider_is_the_s
 
 def test_where_no_broker_answers_nothing_is_new():
     assert not TopicIds(load_settings(broker={"bootstrap": "127.0.0.1:1"})).renewed()
+
+
+async def test_where_neither_broker_nor_redis_answers_offsets_are_believed_and_the_rebalance_goes_on():
+    settings = load_settings(broker={"bootstrap": "127.0.0.1:1"}, redis={"url": "redis://127.0.0.1:1/0"})
+    async with connect(settings.redis) as redis:
+        untouched = SimpleNamespace()  # has no consumer to go anywhere with
+        await begin_with_others(untouched, [TP("posts.raw", 0)], TopicIds(settings), OffsetsOf(redis, settings))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 from kafka import KafkaConsumer, TopicPartition
+from kafka.admin import KafkaAdminClient
 
 from streams.broker.topics import make_topics
 from streams.config import load_settings
 from streams.worker import sending
 from streams.worker.sending import Record, Sender
 from tests.outputs.topics import fresh_prefix
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, until
 
 
 @pytest.fixture
@@ -48,3 +50,21 @@ async def test_records_are_compressed_at_the_quick_level_and_read_by_another_cli
         assert sorted(found) == sorted(values)
     finally:
         consumer.close()
+
+
+async def test_a_partition_that_a_topic_lacks_is_waited_for_and_told_until_it_is_there(apache_kafka):
+    settings = load_settings(broker={"bootstrap": apache_kafka}, topics={"prefix": fresh_prefix(), "partitions": 2})
+    make_topics(settings)
+    topic, sender = settings.topics.name("posts.clean"), Sender(settings)
+    await sender.start()
+    try:
+        sending = asyncio.create_task(sender.send([Record(topic, b"a", partition=0), Record(topic, b"b", partition=3)]))
+        await until(lambda: sender.trouble)
+        assert sender.trouble == f"{topic} has no partition 3: run `crisis topics`"
+        client = KafkaAdminClient(bootstrap_servers=apache_kafka)
+        client.create_partitions({topic: 4})
+        client.close()
+        await sending
+        assert sender.trouble == ""
+    finally:
+        await sender.stop()
