@@ -60,6 +60,7 @@ def _live(parts: Mapping[str, bytes], head: Head, config: ClusterConfig) -> Live
         saved.cluster.examples = examples(parts[f"examples/{name}"])
         live.clusters.append(saved.cluster)
         live.slots[name] = slot
+    live.ages.note(range(len(live.clusters)), live.clusters)
     every = set(range(len(head.clusters)))  # pairs that were too far apart may be near enough for another config
     dirty = every if config.t_merge < head.t_merge else set(head.dirty)
     fresh = every if config.t_attach < head.t_attach else set(head.fresh)
