@@ -16,7 +16,6 @@ reference / half-life) instead of every older count being shrunk. Counts compare
 
 from __future__ import annotations
 
-import heapq
 import re
 import unicodedata
 from collections import Counter
@@ -62,7 +61,9 @@ def terms_of(text: str) -> list[str]:
 def prune(counts: dict[str, float], keep: int) -> None:
     """Keep the `keep` largest counts once there are twice as many; equal counts by spelling, so that replay agrees."""
     if len(counts) > 2 * keep:
-        kept = heapq.nsmallest(keep, counts.items(), key=lambda item: (-item[1], item[0]))
+        least = -np.partition(-np.fromiter(counts.values(), np.float64), keep - 1)[keep - 1]
+        over = [item for item in counts.items() if item[1] >= least]
+        kept = sorted(over, key=lambda item: (-item[1], item[0]))[:keep]
         counts.clear()
         counts.update(kept)
 
@@ -101,7 +102,7 @@ def label_of(
 
 
 def _heaviest(counts: dict[str, float], stream: dict[str, float], mean: float) -> Iterator[str]:
-    """Terms by falling weight, equal ones by spelling. Hardly ten of two hundred are asked for: the rest stay unsorted."""
+    """Terms by falling weight, equal ones by spelling. Hardly ten of two hundred are asked for, the rest not sorted."""
     terms, n = list(counts), np.array(list(counts.values()))
     among = np.maximum(np.array([stream.get(term, 0.0) for term in terms]), n)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -144,4 +144,4 @@ def _small(live: LiveClusters, progress: Progress, spans: dict[str, Span]) -> di
         terms_total=words.total,
         spans=spans,
     )
-    return {"head": _pack(head), "lexicon": np.frombuffer(live.lexicon.table, np.uint32).astype("<u4").tobytes()}
+    return {"head": _pack(head), "lexicon": live.lexicon.table.astype("<u4").tobytes()}
