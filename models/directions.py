@@ -85,8 +85,8 @@ class Directions:
         self._by_language: dict[int, dict[str, np.ndarray]] = {}
         self._stack(fresh)
         stacks = {id(look.stack): look.stack for look in self.looks if look.stack is not None}
-        held, used = sum(map(len, stacks.values())), sum(len(look.rows) for look in self.looks)
-        if len(stacks) > MOST_STACKS or held > 2 * used:  # what was changed or went is held as long as its neighbours
+        room, used = sum(map(len, stacks.values())), sum(len(look.rows) for look in self.looks)
+        if len(stacks) > MOST_STACKS or room > 2 * used:  # what was changed or went is held as long as its neighbours
             self._stack(range(len(self.looks)))
         self._measure(fresh)
 

@@ -33,7 +33,7 @@ class Lexicon:
         self.dim, self.share = dim, share
         self.width = dim + (SLOTS if share else 0)
         self.seen = 0
-        self.table = np.zeros(TABLE, np.uint32)
+        self.table: np.ndarray = np.zeros(TABLE, np.uint32)
 
     def rows(self, vectors: np.ndarray, terms: Sequence[Sequence[str]]) -> tuple[np.ndarray, list[bytes]]:
         """Rows to compare, and the same packed, of posts in arrival order; counts their terms.
