@@ -112,7 +112,7 @@ class Clusterer:
         events += maker.changed(sorted(live.changed), {live.memory.find(c.id) for c in gone})
         events += maker.calmed() if merge else []
         events += [maker.merged(c, live.memory.find(c.id)) for c in gone]
-        live.changed.clear()
+        live.settled()
         for due in (self.merge, self.quick) if merge else (self.quick,):
             due.at, due.posts = live.clock, 0
         if len(live.clusters) > 64 + 1.25 * len(live.slots):

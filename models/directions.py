@@ -18,6 +18,7 @@ __all__ = ["Directions", "Look", "by_value"]
 BLOCK = 512  # posts scored at a time: their scores by language stay in the processor's cache
 PAIRS = 2048  # of posts and queries scored at a time: likewise
 AT_ONCE = 2048  # queries whose scores on the background are measured at a time
+MOST_STACKS = 16  # changed queries bring stacks of their own; beyond so many all are stacked anew
 
 
 class Nearest(NamedTuple):
@@ -39,6 +40,8 @@ class Look(NamedTuple):
     rows: np.ndarray  # (languages, d + 1): its directions, the constant last
     mean: float = 0.0  # of its scores on the background
     spread: float = 0.0
+    stack: np.ndarray | None = None  # (k, d + 1): of which `rows` are a part, from `first` on
+    first: int = 0
 
 
 class Directions:
@@ -80,7 +83,19 @@ class Directions:
             looks[i] = Look(langs, texts, sentences, self._held.directions(queries[i], sentences, langs, learnt))
         self.looks: list[Look] = [look for look in looks if look is not None]  # (q,)
         self._by_language: dict[int, dict[str, np.ndarray]] = {}
+        self._stack(fresh)
+        stacks = {id(look.stack): look.stack for look in self.looks if look.stack is not None}
+        room, used = sum(map(len, stacks.values())), sum(len(look.rows) for look in self.looks)
+        if len(stacks) > MOST_STACKS or room > 2 * used:  # what was changed or went is held as long as its neighbours
+            self._stack(range(len(self.looks)))
         self._measure(fresh)
+
+    def _stack(self, which: Sequence[int] | range) -> None:
+        """Let the directions of these queries lie one after another, so that those of many are found by one look-up."""
+        matrix, first = self._stacked(which)
+        for i, at in zip(which, first.tolist(), strict=True):
+            own = self.looks[i]
+            self.looks[i] = own._replace(rows=matrix[at : at + len(own.rows)], stack=matrix, first=at)
 
     def _measure(self, fresh: Sequence[int]) -> None:
         """Note the mean and the spread of new queries' scores on the background."""
@@ -95,7 +110,7 @@ class Directions:
     @cached_property
     def usual(self) -> np.ndarray:
         """(q, 2) float32: the mean and the spread of each query's scores on the background; else zeros."""
-        return np.array([look[-2:] for look in self.looks], np.float32).reshape(-1, 2)
+        return np.array([(look.mean, look.spread) for look in self.looks], np.float32).reshape(-1, 2)
 
     @cached_property
     def matrix(self) -> np.ndarray:
@@ -123,23 +138,31 @@ class Directions:
     def _every(self) -> tuple[np.ndarray, np.ndarray]:
         return self.matrix, np.cumsum([0, *(len(look.rows) for look in self.looks)])[:-1]
 
+    @cached_property
+    def _where(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """The stacks, and (q, 3) int64 of each query: which of them, its first row there, and how many it has."""
+        stacks = {id(look.stack): look.stack for look in self.looks if look.stack is not None}
+        number = {key: n for n, key in enumerate(stacks)}
+        where = [(number[id(look.stack)], look.first, len(look.rows)) for look in self.looks]
+        return list(stacks.values()), np.array(where, np.int64).reshape(-1, 3)
+
     def scores_of(self, vectors: np.ndarray, rows: np.ndarray, which: np.ndarray) -> np.ndarray:
         """(m,) float32: the scores of pairs: a row of the vectors (n, d), and the query beside it, an index; both (m,).
 
         One product a pair, many pairs at once: by query, thousands of queries with a few posts each took most of the
-        time of a frame.
+        time of a frame; so did putting their directions together for each frame.
         """
         out = np.empty(len(rows), np.float32)
-        for start in range(0, len(rows), PAIRS):
-            some = slice(start, start + PAIRS)
-            used, place = np.unique(which[some], return_inverse=True)
-            matrix, first = self._stacked(used.tolist())
-            counts = np.diff(first, append=len(matrix))[place]  # directions of each pair's query
-            begins = np.cumsum(counts) - counts
-            at = np.repeat(first[place] - begins, counts) + np.arange(counts.sum())
-            own = matrix[at]
-            found = np.einsum("ij,ij->i", vectors[np.repeat(rows[some], counts)], own[:, :-1]) + own[:, -1]
-            out[some] = np.maximum.reduceat(found, begins)
+        stacks, where = self._where
+        for number, stack in enumerate(stacks):
+            mine = np.flatnonzero(where[which, 0] == number) if len(stacks) > 1 else np.arange(len(rows))
+            for start in range(0, len(mine), PAIRS):
+                some = mine[start : start + PAIRS]
+                _, first, counts = where[which[some]].T
+                begins = np.cumsum(counts) - counts  # of each pair, among the directions of all of them
+                own = stack[np.repeat(first - begins, counts) + np.arange(counts.sum())]
+                found = np.einsum("ij,ij->i", vectors[np.repeat(rows[some], counts)], own[:, :-1]) + own[:, -1]
+                out[some] = np.maximum.reduceat(found, begins)
         return np.clip(out, -1.0, 1.0, out=out)
 
     def nearest(self, index: int, vector: np.ndarray, lang: str, reader_language: str) -> Nearest:

@@ -56,16 +56,15 @@ class EventMaker:
 
     def calmed(self) -> list[ClusterEvent]:
         """Bursts that ended in clusters nobody touched."""
-        live = self.live_clusters
-        return [
-            self.tell("grow", c)
-            for slot, c in enumerate(live.clusters)
-            if c is not None
-            and c.burst_level
-            and slot not in live.changed
-            and live.clock - c.event_s >= live.config.quiet_s
-            and self._level(c) < c.burst_level
-        ]
+        live, told = self.live_clusters, []
+        for slot in live.ages.bursting(live.alive):
+            cluster = live.cluster(slot)
+            if slot in live.changed or live.clock - cluster.event_s < live.config.quiet_s:
+                continue
+            if self._level(cluster) < cluster.burst_level:
+                told.append(self.tell("grow", cluster))
+                live.ages.note([slot], live.clusters)
+        return told
 
     def redacted(self, cluster: Cluster) -> list[ClusterEvent]:
         """An example was deleted or edited: say at once what may still be shown."""

@@ -87,7 +87,7 @@ class Kernel:
         sums, counts = self.sums, self.counts
         means = self._means(rows)  # (b, ≥ k + b) float32; row i is right, within SLACK, when post i comes
         gram, floats = rows @ rows.T, rows.astype(np.float32)  # (b, b), (b, d)
-        met: set[int] = set()  # slots that were there before and have got one of these posts
+        known = self._known(floats, means)
         slots, size = [], k
         surely, maybe = self.t_attach + SLACK, self.t_attach - SLACK
         for i in range(b):
@@ -104,8 +104,8 @@ class Kernel:
                 n = counts[slot]
                 if i + 1 < b:
                     column = means[i + 1 :, slot]
-                    if slot < k and slot not in met:  # known only as far as it decides anything: now all of it
-                        met.add(slot)
+                    if slot < k and not known[slot]:  # only as far as it decides anything: now all of it
+                        known[slot] = True
                         column[:] = floats[i + 1 :] @ (sums[slot] / n).astype(np.float32)
                     column *= n
                     column += gram[i + 1 :, i]
@@ -123,6 +123,20 @@ class Kernel:
         self.fresh.update(slots)
         self._note(placed, means[:, :size])
         return slots
+
+    def _known(self, floats: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """(size,) bool: whose similarities are right for every post of the block, not only where they decide anything.
+
+        Made so for the clusters nearest to one of the posts: most get it, and one product is cheaper than many.
+        """
+        known: np.ndarray = np.full(self.size, self.size <= FEW)
+        if self.size > FEW:
+            first = means[:, : self.size].argmax(axis=1)
+            slots = np.unique(first[means[np.arange(len(means)), first] >= self.t_attach - SLACK])
+            centres = (self.sums[slots] / self.counts[slots][:, None]).astype(np.float32)
+            means[:, slots] = floats @ centres.T
+            known[slots] = True
+        return known
 
     def _note(self, slots: np.ndarray, means: np.ndarray) -> None:
         """Keep the pairs of clusters these posts may bring together. means: (b, size), each row as its post came."""

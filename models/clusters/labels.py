@@ -16,12 +16,12 @@ reference / half-life) instead of every older count being shrunk. Counts compare
 
 from __future__ import annotations
 
-import heapq
-import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from models.clusters.trail import Segment, Span, Trail
 
@@ -61,7 +61,9 @@ def terms_of(text: str) -> list[str]:
 def prune(counts: dict[str, float], keep: int) -> None:
     """Keep the `keep` largest counts once there are twice as many; equal counts by spelling, so that replay agrees."""
     if len(counts) > 2 * keep:
-        kept = heapq.nsmallest(keep, counts.items(), key=lambda item: (-item[1], item[0]))
+        least = -np.partition(-np.fromiter(counts.values(), np.float64), keep - 1)[keep - 1]
+        over = [item for item in counts.items() if item[1] >= least]
+        kept = sorted(over, key=lambda item: (-item[1], item[0]))[:keep]
         counts.clear()
         counts.update(kept)
 
@@ -73,22 +75,45 @@ def label_of(
 
     counts: the cluster's; stream: the stream's; mean: the A above; texts: some of the cluster's posts.
     """
-    weights = {t: n * math.log1p(mean / max(stream.get(t, n), n)) for t, n in counts.items() if n > 0}
     folded = sorted({text.casefold() for text in texts})
-    ranked = sorted(weights, key=lambda t: (-weights[t], t))
-    if folded:  # a pair that no two posts share is a splinter: after everything else
-        ranked.sort(key=lambda t: _DENSE.match(t) is not None and sum(t in text for text in folded) < 2)
     chosen: list[str] = []
-    for term in ranked:
+    splinters: list[str] = []  # pairs that no two posts share: after everything else
+
+    def take(term: str) -> None:
         if _DENSE.match(term):
             if any(term in other or term[0] == other[-1] or term[-1] == other[0] for other in chosen):
-                continue  # 震发 beside 地震发生, or half outside of it
+                return  # 震发 beside 地震发生, or half outside of it
             term = shared_run(term, folded)
         if len(term) > 1 and not any(term in other or other in term for other in chosen):  # flood, floods
             chosen.append(term)
+
+    for term in _heaviest(counts, stream, mean):
+        if folded and _DENSE.match(term) and sum(term in text for text in folded) < 2:
+            splinters.append(term)
+            continue
+        take(term)
+        if len(chosen) == size:
+            return chosen
+    for term in splinters:
+        take(term)
         if len(chosen) == size:
             break
     return chosen
+
+
+def _heaviest(counts: dict[str, float], stream: dict[str, float], mean: float) -> Iterator[str]:
+    """Terms by falling weight, equal ones by spelling. Hardly ten of two hundred are asked for, the rest not sorted."""
+    terms, n = list(counts), np.array(list(counts.values()))
+    among = np.maximum(np.array([stream.get(term, 0.0) for term in terms]), n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weights = np.where(n > 0, n * np.log1p(mean / among), -np.inf)
+    order, first = np.argsort(-weights, kind="stable"), 0
+    falling = weights[order]
+    alive = int(np.count_nonzero(n > 0))
+    while first < alive:
+        last = first + int(np.searchsorted(-falling[first:alive], -falling[first], side="right"))
+        yield from sorted(terms[at] for at in order[first:last])
+        first = last
 
 
 def shared_run(pair: str, texts: Sequence[str]) -> str:

@@ -12,10 +12,8 @@ stream so far, in arrival order, in a fixed table of counters; both fade by halv
 
 from __future__ import annotations
 
-import struct
-from array import array
 from collections.abc import Sequence
-from math import log, sqrt
+from math import sqrt
 from zlib import crc32
 
 import numpy as np
@@ -35,24 +33,48 @@ class Lexicon:
         self.dim, self.share = dim, share
         self.width = dim + (SLOTS if share else 0)
         self.seen = 0
-        self.table = array("I", bytes(4 * TABLE))
+        self.table: np.ndarray = np.zeros(TABLE, np.uint32)
 
     def rows(self, vectors: np.ndarray, terms: Sequence[Sequence[str]]) -> tuple[np.ndarray, list[bytes]]:
         """Rows to compare, and the same packed, of posts in arrival order; counts their terms.
 
         vectors: (n, d) unit; terms: of each post. Returns (n, width) float64 unit rows on the grid, and `pack`ed rows.
         """
-        packed = self.pack(vectors, [self._words(one) if self.share else b"" for one in terms])
-        return self.unpack(packed), packed
+        words = np.zeros((len(terms), self.width - self.dim))
+        start = 0
+        while start < len(terms) and self.share:
+            end = start + max(HALVE_AT - self.seen, 1)
+            words[start:end] = self._weigh(terms[start:end])
+            start = end
+            if self.seen >= HALVE_AT:
+                self.seen //= 2
+                self.table = self.table >> 1
+        length = np.sqrt((words * words).sum(axis=1, keepdims=True))  # of whole numbers: the same in any order
+        steps = np.rint(words * (GRID * sqrt(self.share) / np.maximum(length, 1.0)))
+        row, slot = np.nonzero(steps)
+        data = np.stack([slot, steps[row, slot]], axis=1).astype("<i2").tobytes()
+        ends = (4 * np.cumsum(np.bincount(row, minlength=len(words)))).tolist()
+        own = [data[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+        meaning = self._meaning(vectors, own)
+        rows = np.concatenate([meaning, steps], axis=1)
+        rows /= GRID
+        return rows, self._joined(meaning, own)
 
     def pack(self, vectors: np.ndarray, words: Sequence[bytes]) -> list[bytes]:
         """Each row as bytes: the encoder's part as int16 grid steps, then (slot, step) of the words that are there.
 
         A post without words is all meaning, and of unit length like the others.
         """
+        return self._joined(self._meaning(vectors, words), words)
+
+    def _meaning(self, vectors: np.ndarray, words: Sequence[bytes]) -> np.ndarray:
+        """(n, d) whole grid steps of the encoder's part."""
         shares = np.array([1.0 - self.share if one else 1.0 for one in words])
-        steps = np.rint(to_grid(vectors) * (GRID * np.sqrt(shares))[:, None]).astype("<i2")
-        data, width = steps.tobytes(), 2 * self.dim
+        steps: np.ndarray = np.rint(to_grid(vectors) * (GRID * np.sqrt(shares))[:, None])
+        return steps
+
+    def _joined(self, meaning: np.ndarray, words: Sequence[bytes]) -> list[bytes]:
+        data, width = meaning.astype("<i2").tobytes(), 2 * self.dim
         return [data[i * width : (i + 1) * width] + one for i, one in enumerate(words)]
 
     def unpack(self, packed: Sequence[bytes]) -> np.ndarray:
@@ -69,22 +91,25 @@ class Lexicon:
         """The same posts read by another encoder: vectors (n, d) anew, words as they were."""
         return self.pack(vectors, [p[2 * before.dim :] for p in packed])
 
-    def _words(self, terms: Sequence[str]) -> bytes:
-        """(slot, step) pairs of one post: signed idf weights, of length sqrt(share). Counts each term once."""
-        table, seen = self.table, self.seen + 1
-        weights: dict[int, int] = {}
-        for term in dict.fromkeys(terms):
-            code = crc32(term.encode("utf-8", "surrogatepass"))
-            at, slot = (code >> 9) & (TABLE - 1), code % SLOTS
-            weight = round(STEPS * log((seen + 1) / (min(table[at], seen) + 1)))
-            weights[slot] = weights.get(slot, 0) + (weight if code >> 31 else -weight)
-            table[at] += 1
-        self.seen = seen
-        if seen >= HALVE_AT:
-            self.seen //= 2
-            self.table = array("I", (np.frombuffer(table, np.uint32) >> 1).tobytes())
-        length = sqrt(sum(weight * weight for weight in weights.values()))
-        if not length:
-            return b""
-        scale = GRID * sqrt(self.share) / length
-        return struct.pack(f"<{2 * len(weights)}h", *(n for s, w in weights.items() for n in (s, round(w * scale))))
+    def _weigh(self, terms: Sequence[Sequence[str]]) -> np.ndarray:
+        """(n, SLOTS): the signed idf weights of posts, whole numbers. Counts each term once a post.
+
+        As if one term after another: a term is weighed by how often it, or one that shares its counter, came before.
+        """
+        each = [[crc32(term.encode("utf-8", "surrogatepass")) for term in dict.fromkeys(one)] for one in terms]
+        codes = np.array([code for one in each for code in one], np.int64)
+        post = np.repeat(np.arange(len(each)), [len(one) for one in each])
+        at, slot = (codes >> 9) & (TABLE - 1), codes % SLOTS
+        order = np.argsort(at, kind="stable")
+        begins = np.flatnonzero(np.diff(at[order], prepend=-1))
+        times = np.diff(begins, append=len(order))
+        before = np.empty_like(at)
+        before[order] = np.arange(len(order)) - np.repeat(begins, times)
+        seen = self.seen + 1 + post
+        came = np.minimum(self.table[at] + before, seen)
+        weights = np.rint(STEPS * np.log((seen + 1) / (came + 1)))
+        self.table[at[order][begins]] += times.astype(np.uint32)
+        self.seen += len(each)
+        signed = np.where(codes >> 31, weights, -weights)
+        summed: np.ndarray = np.bincount(post * SLOTS + slot, signed, minlength=len(each) * SLOTS)
+        return summed.reshape(len(each), SLOTS)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from heapq import nsmallest
 
 import numpy as np
 from msgspec import Struct
 
+from models.clusters.ages import Ages
 from models.clusters.cluster import MAX_TEXT, Cluster, Member, Rates, member_of
 from models.clusters.config import ClusterConfig
 from models.clusters.kernel import GRID, Kernel
@@ -55,6 +55,7 @@ class LiveClusters:
         self.clusters: list[Cluster | None] = []  # by slot; None where it ended and the gap is not closed yet
         self.slots: dict[str, int] = {}  # live cluster id → slot
         self.changed: set[int] = set()  # slots touched since the last merge: only they can have news
+        self.ages = Ages()  # of all slots but the changed ones
         self.unsaved: set[str] = set()  # ids of live clusters that are not as they were last saved
         self.memory = Memory(config.remember_posts, config.remember_members, config.remember_ids)
         self.vocabulary = Vocabulary(config.half_life_s)
@@ -212,19 +213,27 @@ class LiveClusters:
 
         Posts of a file without times all share one: while the clock stands at its start, posts alone are counted.
         """
-        config, ended, timed = self.config, [], self.clock > self.started
-        many, single = (config.ttl_posts, config.ttl_s), (config.ttl_single_posts, config.ttl_single_s)
-        for slot, cluster in enumerate(self.clusters):
-            if cluster is not None:
-                posts, seconds = many if cluster.posts > 1 else single
-                quiet = not timed or self.clock - cluster.touched_s >= seconds
-                if quiet and self.counters.posts - cluster.touched_post > posts:
-                    ended.append(self.close(slot))
+        config, timed = self.config, self.clock > self.started
+        self.ages.note(self.changed, self.clusters)
+        wait_s = (config.ttl_s, config.ttl_single_s) if timed else (-math.inf, -math.inf)
+        many, single = zip((config.ttl_posts, config.ttl_single_posts), wait_s, strict=True)
+        quiet = self.ages.quiet(self.alive, self.counters.posts, self.clock, many, single)
+        ended = [self.close(slot) for slot in quiet]
         if (excess := len(self.slots) - config.max_clusters) > 0:
-            staleness = ((c.version > 0, c.posts > 1, c.touched_post, s) for s, c in enumerate(self.clusters) if c)
-            ended += [self.close(slot) for *_, slot in nsmallest(excess, staleness)]
+            ended += [self.close(slot) for slot in self.ages.stalest(self.alive, excess)]
             self.counters.evicted += excess
         return ended
+
+    @property
+    def alive(self) -> np.ndarray:
+        """(slots,) bool: which of them live."""
+        counts: np.ndarray = self.kernel.counts[: len(self.clusters)]
+        return counts > 0
+
+    def settled(self) -> None:
+        """What changed has been looked at and told."""
+        self.ages.note(self.changed, self.clusters)
+        self.changed.clear()
 
     def close(self, slot: int) -> Cluster:
         cluster = self.cluster(slot)
@@ -243,7 +252,10 @@ class LiveClusters:
 
     def compact(self) -> None:
         """Close the gaps that ended clusters left. Changes no result."""
-        moved = {old: new for new, old in enumerate(self.kernel.compact())}
+        self.ages.note(self.changed, self.clusters)
+        kept = self.kernel.compact()
+        self.ages.move(kept)
+        moved = {old: new for new, old in enumerate(kept)}
         living = self.living()
         self.clusters = [*living]
         self.changed = {moved[slot] for slot in self.changed}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,7 +47,7 @@ def restore(parts: Mapping[str, bytes], config: ClusterConfig, saver: Saver) -> 
 def _live(parts: Mapping[str, bytes], head: Head, config: ClusterConfig) -> LiveClusters:
     live = LiveClusters(config, head.dim)
     live.lexicon.seen = head.lexicon_seen
-    live.lexicon.table = array("I", np.frombuffer(parts["lexicon"], "<u4").astype(np.uint32).tobytes())
+    live.lexicon.table = np.frombuffer(parts["lexicon"], "<u4").astype(np.uint32)
     live.clock, live.started, live.counters, live.stream = head.clock, head.started, head.counters, head.stream
     live.changed = set(head.changed)
     sums, counts = np.zeros((len(head.clusters), live.lexicon.width)), np.zeros(len(head.clusters))
@@ -60,6 +59,7 @@ def _live(parts: Mapping[str, bytes], head: Head, config: ClusterConfig) -> Live
         saved.cluster.examples = examples(parts[f"examples/{name}"])
         live.clusters.append(saved.cluster)
         live.slots[name] = slot
+    live.ages.note(range(len(live.clusters)), live.clusters)
     every = set(range(len(head.clusters)))  # pairs that were too far apart may be near enough for another config
     dirty = every if config.t_merge < head.t_merge else set(head.dirty)
     fresh = every if config.t_attach < head.t_attach else set(head.fresh)

@@ -105,8 +105,8 @@ def everything(live: LiveClusters, progress: Progress) -> dict[str, bytes]:
 
 def _clusters(live: LiveClusters, slots: list[int]) -> Iterator[tuple[str, bytes]]:
     """The id and the part of each of these clusters."""
-    steps = np.rint(live.kernel.sums[slots] * GRID)
-    wide = np.abs(steps).max(axis=1, initial=0) >= 2**31
+    steps = live.kernel.sums[slots] * GRID  # whole numbers
+    wide = np.maximum(steps.max(axis=1, initial=0), -steps.min(axis=1, initial=0)) >= 2**31
     narrow, counts = steps.astype("<i4"), live.kernel.counts
     for slot, row, long, exact in zip(slots, narrow, wide, steps, strict=True):
         cluster = live.cluster(slot)
@@ -144,4 +144,4 @@ def _small(live: LiveClusters, progress: Progress, spans: dict[str, Span]) -> di
         terms_total=words.total,
         spans=spans,
     )
-    return {"head": _pack(head), "lexicon": np.frombuffer(live.lexicon.table, np.uint32).astype("<u4").tobytes()}
+    return {"head": _pack(head), "lexicon": live.lexicon.table.astype("<u4").tobytes()}

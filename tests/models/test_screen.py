@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.calibration import Calibration, Fallback
+from models.directions import MOST_STACKS
 from models.filters import Where
 from models.matching import MatchConfig, Matcher
 from models.queries import Query
@@ -198,3 +199,17 @@ def test_the_graph_is_the_one_that_is_written_down():
     from training.screen_graph import PATH, graph
 
     assert PATH.read_bytes() == graph()
+
+
+def test_pairs_score_as_all_posts_with_all_queries_do_however_often_queries_changed():
+    active = [Query(f"need.k{n}", "need", f"k{n}", "x", {"en": ["a" * (n + 1)], "es": ["c"]}) for n in range(12)]
+    matcher, vectors = made(active, False), DrawnEncoder().encode(["a b", "abc", "c"])
+    rows, which = (side.ravel() for side in np.indices((3, 12)))
+    for turn in range(3 * MOST_STACKS):
+        changed = msgspec.structs.replace(active[turn % 12], sentences={"ht": [f"{turn}"]})
+        active = [changed if query.id == changed.id else query for query in active]
+        matcher = made(active, False, matcher)
+        pairs = matcher.directions.scores_of(vectors, rows, which)
+        np.testing.assert_allclose(pairs.reshape(3, 12), matcher.scores(vectors), atol=1e-6)
+        stacks = {id(look.stack): len(look.stack) for look in matcher.directions.looks}
+        assert len(stacks) <= MOST_STACKS and sum(stacks.values()) <= 2 * len(matcher.directions.matrix)
