@@ -40,7 +40,9 @@ _CANDIDATE = re.compile(rf"(?<!\d)(?<!\d[:.,])(?:\+|\(\+?)?\d(?:{_BETWEEN}\d){{6
 _ENOUGH_DIGITS = re.compile(r"\d(?:\W{0,3}\d){6}")  # cheap: nearly every post stops here
 _GLUED = re.compile(r"[\w/=&$€£₹¥₺.,-]$")  # what goes on in a number or name: an announcement alone makes it a phone's
 _JOINED = re.compile(r"[\w$€£₹¥₺]")
-_UNSPACED_LETTER = re.compile("[\u0e00-\u0e4f\u0e80-\u0ecf\u1000-\u103f\u1780-\u17d3\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_UNSPACED_LETTER = re.compile(
+    "[\u0e00-\u0e4f\u0e80-\u0ecf\u1000-\u103f\u1780-\u17d3\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+)
 # What is written onto its end: a unit, an ending ("05321234567den"). A code goes on in digits: 0532123456ab12.
 _ENDING = re.compile(r"[^\W\d_]{1,12}(?![\w-])|[$€£₹¥₺]")
 _LISTED = re.compile(r"(?<=[,;/])|(?<=\d)(?=[,;/])")
@@ -60,7 +62,8 @@ _GROUPED = re.compile(r"^\d{1,3}(?:\.\d{3})+$|^\d{1,3}(?: \d{3}){1,2}$")  # 1.50
 _CURRENCY = "usd|eur|gbp|inr|rs|npr|pkr|tl|php|idr|rp|htg|mxn"
 _MONEY_BEFORE = re.compile(rf"(?:[$€£₹¥₺]|\b(?:{_CURRENCY}))\.? ?$", re.IGNORECASE)
 _COUNTED_AFTER = re.compile(
-    rf" ?(?:[$€£₹¥₺]|(?:{_CURRENCY}|dollars?|euros?|rupees?|lira|pesos?|people|km)\b|[元円人名万萬億亿]|公里|บาท|คน)", re.IGNORECASE
+    rf" ?(?:[$€£₹¥₺]|(?:{_CURRENCY}|dollars?|euros?|rupees?|lira|pesos?|people|km)\b|[元円人名万萬億亿]|公里|บาท|คน)",
+    re.IGNORECASE,
 )
 # A word that announces a number, in the languages of our queries: then its length is enough (local numbers are valid
 # only together with an area code that nobody writes).

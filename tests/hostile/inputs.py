@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 
 from models.posts import MAX_TEXT_CHARS
 
-
 Make = Callable[[int], str]  # of so many characters
 
 
