@@ -1,9 +1,9 @@
 """What the costliest inputs cost, in µs of CPU a byte: `python -m tests.hostile [SECONDS] [SEED]`.
 
 For SECONDS (default 60) units are invented and repeated to a post of full length; the 20 costliest are printed beside
-the named ones, worst first: as a multiple of ordinary posts, and what of it each agent's work is. Measured is all that a
-worker does with a record (tests/hostile/cost.py): each text alone, in three posts that alert and make a cluster, and at
-300 characters.
+the named ones, worst first: as a multiple of ordinary posts, and what of it each agent's work is. Measured is all that
+a worker does with a record (tests/hostile/cost.py): each text alone, in three posts that alert and make a cluster, and
+at 300 characters.
 """
 
 from __future__ import annotations

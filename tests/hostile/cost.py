@@ -1,4 +1,4 @@
-"""What a record costs a worker: the whole of `Replay.feed`, so that no stage can be left out, each text for the first time.
+"""What a record costs a worker: the whole of `Replay.feed`, so that no stage can be left out, and nothing is cached.
 
 The parts are told by the agent whose work they are; what is in none of them (wire format, folding, JSON of what is
 published) counts too, as `rest`. A stage that an agent gets one day has to get its place in PARTS: a test holds that.
@@ -16,6 +16,7 @@ from itertools import islice
 from unittest import mock
 
 import msgspec
+from threadpoolctl import threadpool_limits
 
 from models.encoders.ready import load, ready
 from models.encoders.word_cache import WordCache
@@ -26,7 +27,6 @@ from streams.config import load_settings
 from streams.pipeline import stages
 from streams.pipeline.clusters import ClusterStage
 from streams.pipeline.replay import Replay
-from streams.worker.threads import limit_native_threads
 from tests.hostile.inputs import crowd
 
 __all__ = ["PARTS", "Cost"]
@@ -38,6 +38,7 @@ PARTS: dict[str, list[tuple[object, str]]] = {
     "cluster": [(ClusterStage, "add_all"), (ClusterStage, "finish")],
 }
 ORDINARY_POSTS = 400
+OURS = ("models", "streams")
 TABLE = 16  # a cache of fewer holds what is read once, such as a model
 
 
@@ -45,7 +46,6 @@ class Cost:
     """Seconds of CPU of this process, by part: the tokenizer works in a thread of its own."""
 
     def __init__(self) -> None:
-        limit_native_threads(1)  # pools that spin would be counted
         self._settings = load_settings(encoder={"ref": "flood"})
         self._ready = ready(load("flood"), load_queries())
         self.ordinary = crowd(*islice(invented_texts(), ORDINARY_POSTS))
@@ -62,6 +62,7 @@ class Cost:
                 for owner, name in functions:
                     timed = _timed(getattr(owner, name), part, spent)
                     patches.enter_context(mock.patch.object(owner, name, timed))
+            patches.enter_context(threadpool_limits(1))  # pools that spin would be counted
             begun = time.process_time()
             alerts, events = asyncio.run(replay.feed(record, 0))
             events += replay.clusters.finish()[0]
@@ -101,8 +102,6 @@ def _caches() -> Iterator[WordCache | functools._lru_cache_wrapper]:
     for thing in gc.get_objects():
         if isinstance(thing, WordCache):
             yield thing
-        elif isinstance(thing, functools._lru_cache_wrapper) and str(thing.__module__).startswith(
-            ("models", "streams")
-        ):
+        elif isinstance(thing, functools._lru_cache_wrapper) and str(thing.__module__).startswith(OURS):
             if (thing.cache_parameters()["maxsize"] or 0) >= TABLE:
                 yield thing

@@ -2,13 +2,13 @@
 
 Apache Kafka, Redis and one worker (encoder flood); POSTS_PER_S (default 500) for SECONDS (default 60), every hundredth
 post one of the 20 texts that cost most of the named and the invented ones (tests/hostile/inputs.py), never the same
-twice. Before it the same without hostile posts: broker, Redis, page, source and worker share this machine, and what they
-cannot do with ordinary posts no text is to blame for. Printed of both: how far behind the worker was in each quarter, how
-long posts that are not hostile took from the source to `posts.matched`, and CPU a post. What a hostile post costs is the
-difference of the worker's CPU: it can be told on a machine that is busy, where the rest cannot.
+twice. Before it the same without hostile posts: broker, Redis, page, source and worker share this machine, and for what
+they cannot do with ordinary posts no text is to blame. Printed of both: how far behind the worker was in each quarter,
+how long posts that are not hostile took from the source to `posts.matched`, and CPU a post. What a hostile post costs
+is the difference of the worker's CPU: it can be told on a machine that is busy, where the rest cannot.
 
-Ends with 1 where the worker falls further behind, or a hundredth of the other posts takes more than 2 s; with 2 where it
-does so without hostile posts too: then the rate is too high for this machine, as it is now.
+Ends with 1 where the worker falls further behind, or a hundredth of the other posts takes more than 2 s; with 2 where
+it does so without hostile posts too: then the rate is too high for this machine, as it is now.
 """
 
 from __future__ import annotations
@@ -91,16 +91,12 @@ def run(seconds: float, rate: float, hostile: list[str]) -> Run:
 def main(seconds: float = 60.0, rate: float = 500.0, seed: int = 0, out: str = "") -> int:
     runs = {"ordinary": run(seconds, rate, []), "hostile": run(seconds, rate, worst_texts(seed))}
     for name, one in runs.items():
-        print(f"{name}: {one.posts:,} posts in {seconds:g} s; behind, median of each quarter: {one.behind_by_quarter};")
-        print(
-            f"  posts that are not hostile took {one.other_posts_s['p50']:.2f} s, 99 % {one.other_posts_s['p99']:.2f} s;",
-            end=" ",
-        )
-        print("µs of CPU a post:", ", ".join(f"{who} {us:,}" for who, us in one.cpu_us.items()))
+        p50, p99 = one.other_posts_s.values()
+        used = ", ".join(f"{who} {us:,}" for who, us in one.cpu_us.items())
+        print(f"{name}: {one.posts:,} posts in {seconds:g} s, µs of CPU a post: {used}")
+        print(f"  behind, median of each quarter: {one.behind_by_quarter}; others took {p50:.2f} s, 99 % {p99:.2f} s")
     extra_ms = (runs["hostile"].cpu_us["worker"] - runs["ordinary"].cpu_us["worker"]) * HOSTILE_EVERY / 1000
-    print(
-        f"a post of one of the {WORST} costliest texts, one in {HOSTILE_EVERY}, costs a worker {extra_ms:.1f} ms more"
-    )
+    print(f"one in {HOSTILE_EVERY} is of the {WORST} costliest texts: {extra_ms:.1f} ms more of a worker")
     if out:
         told = {
             "command": f"python -m tests.hostile.stream {seconds:g} {rate:g} {seed}",
