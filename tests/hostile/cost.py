@@ -34,7 +34,7 @@ __all__ = ["PARTS", "Cost"]
 PARTS: dict[str, list[tuple[object, str]]] = {
     "normalise": [(stages, "parse"), (stages, "fold")],
     "embed": [(stages, "embed")],
-    "match": [(stages, "match"), (stages, "alerts")],
+    "match": [(stages, "match_many"), (stages, "alerts")],
     "cluster": [(ClusterStage, "add_all"), (ClusterStage, "finish")],
 }
 ORDINARY_POSTS = 400
