@@ -48,12 +48,16 @@ class Cost:
     def __init__(self) -> None:
         self._settings = load_settings(encoder={"ref": "flood"})
         self._ready = ready(load("flood"), load_queries())
+        self._caches: list[WordCache | functools._lru_cache_wrapper] = []
         self.ordinary = crowd(*islice(invented_texts(), ORDINARY_POSTS))
         self.of(self.ordinary)  # models and tables are read with the first posts
+        self._caches = list(caches())
 
     def of(self, record: bytes) -> dict[str, float]:
-        """What one raw record costs, by part and `rest`."""
-        forget()
+        """What one raw record costs, by part and `rest`, while every cache of texts is empty: who attacks says nothing
+        twice."""
+        for cache in self._caches:
+            forget(cache)
         names = Pseudonyms(b"a secret of at least 32 characters")
         replay = Replay(self._settings, START, self._ready, names)
         spent = dict.fromkeys(PARTS, 0.0)
@@ -89,16 +93,16 @@ def _timed(work: Callable, part: str, spent: dict[str, float]) -> Callable:
     return timed
 
 
-def forget() -> None:
-    """Empty every cache of texts: who attacks says nothing twice."""
-    for cache in _caches():
-        if isinstance(cache, WordCache):
-            cache._pieces, cache._older = {}, {}
-        else:
-            cache.cache_clear()
+def forget(cache: WordCache | functools._lru_cache_wrapper) -> None:
+    """Empty it."""
+    if isinstance(cache, WordCache):
+        cache._pieces, cache._older = {}, {}
+    else:
+        cache.cache_clear()
 
 
-def _caches() -> Iterator[WordCache | functools._lru_cache_wrapper]:
+def caches() -> Iterator[WordCache | functools._lru_cache_wrapper]:
+    """All there are of texts."""
     for thing in gc.get_objects():
         if isinstance(thing, WordCache):
             yield thing

@@ -89,7 +89,8 @@ def run(seconds: float, rate: float, hostile: list[str]) -> Run:
 
 
 def main(seconds: float = 60.0, rate: float = 500.0, seed: int = 0, out: str = "") -> int:
-    runs = {"ordinary": run(seconds, rate, []), "hostile": run(seconds, rate, worst_texts(seed))}
+    texts = worst_texts(seed)
+    runs = {"ordinary": run(seconds, rate, []), "hostile": run(seconds, rate, texts)}
     for name, one in runs.items():
         p50, p99 = one.other_posts_s.values()
         used = ", ".join(f"{who} {us:,}" for who, us in one.cpu_us.items())
