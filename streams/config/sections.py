@@ -276,4 +276,7 @@ class Ingest(Section):
 
     http_host: Annotated[str, Field(description="where POST /posts listens")] = "127.0.0.1"
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8090
+    http_allowed_hosts: Annotated[
+        str, Field(min_length=1, description="names POST /posts may be asked for by, comma separated; others get 400")
+    ] = "localhost, 127.0.0.1, [::1]"
     writer: Annotated[WriterConfig, Field(description="how posts are packed into frames")] = WriterConfig()
