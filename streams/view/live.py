@@ -8,7 +8,7 @@ lane; alerts carry a revision, clusters a version, and only a newer one replaces
 | counts, langs, sources, reasons, queries, put-by-langs, put-by-sources | hashes of counters |
 | counted | hash stage:lane → the last origin counted |
 | alerts | zset of the newest alerts' ids by time: what the dashboard lists |
-| alert-places, alert-rooms, alert-sources:, alert-crowds:, alert-crowd: | which of them goes first (put_alerts.lua) |
+| alert-places | hash of those: room, source, cluster, author, by which they give way where there are too many |
 | alert:ID | Alert JSON; expires a fold window after it left that list |
 | alerts-of:ID | zset of the alert ids of a post, or of an account, by time; expires with the fold window |
 | gone:ID | a deleted post, expires with the fold window |

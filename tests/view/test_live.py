@@ -15,6 +15,7 @@ from models.moments import epoch_s, rfc3339
 from models.queries import Query
 from models.records import ClusterEvent, Deletion, Match, MatchedFrame, Origin, Post, Repeat
 from streams.config import Settings
+from streams.dashboard.crowds import Crowds
 from streams.pipeline.clusters import place_alerts
 from streams.pipeline.memory import MemoryAlerts
 from streams.pipeline.stages import settle_alerts
@@ -162,17 +163,37 @@ async def test_who_gives_way_is_counted_as_alerts_are_moved_withdrawn_and_left_o
             told[post_id] = withdraw(told[post_id], Deletion(post_id, 0.0))
         await view.put_alerts([told[post_id]])
     listed = await view.recent_alerts()
-    assert len(listed) == 10
-    rooms = {k.decode(): n for k, n in await view.redis.zrange(view.key("alert-rooms"), 0, -1, withscores=True)}
-    assert rooms == Counter(f"{a.level}/{a.category}" for a in listed)
-    assert await view.redis.hlen(view.key("alert-places")) == 10
-    sources, crowds = 0, []
-    async for key in view.redis.scan_iter(match=view.key("alert-sources:*")):
-        sources += sum(n for _, n in await view.redis.zrange(key, 0, -1, withscores=True))
-    async for key in view.redis.scan_iter(match=view.key("alert-crowd:*\x1f")):
-        crowds += [i.decode() for i in await view.redis.zrange(key, 0, -1)]
-    assert sources == 10 and sorted(crowds) == sorted(a.alert_id for a in listed)
+    places = {
+        k.decode(): v.decode().split("\x1f") for k, v in (await view.redis.hgetall(view.key("alert-places"))).items()
+    }
+    assert places == {a.alert_id: place_of(a) for a in listed} and len(listed) == 10
     assert not [key async for key in view.redis.scan_iter(match=view.key("alert*")) if await view.redis.ttl(key) < 0]
+
+
+def place_of(alert):
+    named = "x" if alert.post.id.startswith("x/") else ""
+    return [f"{alert.level}/{alert.category}", alert.post.source, alert.cluster_id or "", alert.post.author or named]
+
+
+async def test_a_full_list_makes_room_for_many_and_gives_way_as_the_board_does(view):
+    draw, roomy = random.Random(5), LiveView(view.redis, Settings(redis={"recent_alerts": 320}))
+    crowds, told = Crowds(), []
+    for n in range(321):
+        fields = {"author": f"a{draw.randrange(40)}", "source": draw.choice(["sms", "web"]), "cluster": f"c{n}"}
+        told.append(alert_for(f"p{n}", 1000.0 + n, category=draw.choice(["water", "food"]), **fields))
+        crowds.add(told[-1])
+    await roomy.put_alerts(told)
+    left = {a.alert_id: a for a in told}
+    for _ in range(41):
+        crowds.remove(left.pop(gone := crowds.next_to_go()))
+    kept = {a.alert_id: a for a in await roomy.recent_alerts(1_000)}
+    assert len(kept) == len(left) == 280 and gone not in left
+
+    def sizes(alerts):
+        rooms = Counter((a.category, a.post.source) for a in alerts.values())
+        return rooms, Counter(Counter((a.category, a.post.source, a.post.author) for a in alerts.values()).values())
+
+    assert sizes(kept) == sizes(left)  # of crowds of one size another one may have given way
 
 
 async def test_alerts_that_an_earlier_version_listed_are_a_crowd_of_their_own_beside_the_new_ones(view):
