@@ -224,7 +224,8 @@ def match_many(
 def _matches(frames: Sequence[EmbeddedFrame], matcher: Matcher) -> list[tuple[list[Post], list[Match]]]:
     """Of each frame the posts that count, and their matches."""
     posts: list[list[Post]] = []
-    vectors, owner = [], []
+    vectors: list[np.ndarray] = []
+    owner: list[int] = []  # of each row
     for n, frame in enumerate(frames):
         rows = list({post.id: i for i, post in enumerate(frame.posts)}.values())
         posts.append([frame.posts[i] for i in rows])
