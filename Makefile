@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Where this is set, every process compiles anew all that it imports: a worker's start cost 4.4 s of CPU, and costs 1.9.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test bench chaos digests clean redis
+.PHONY: demo test bench chaos audit digests clean redis
 
 demo: redis .venv/core
 	$(BIN)/crisis demo $(ARGS)
@@ -22,6 +22,11 @@ bench: .venv/core
 # Every fault on Apache Kafka and Redis, about 25 minutes; ARGS="frozen" runs those with that word and keeps the others.
 chaos: .venv/test
 	$(BIN)/python -m tests.chaos $(ARGS)
+
+# Known vulnerabilities of every package in uv.lock, extras and all, by OSV's database (https://osv.dev, which has PyPI's
+# advisories). Fails where there are some, and where it cannot be asked: no answer is no good news.
+audit: .venv/uv
+	$(BIN)/uv audit --frozen --preview-features audit-command $(ARGS)
 
 # The images of others by digest, as their registry has them now: look at the difference before you commit it.
 digests: .venv/core

@@ -54,8 +54,18 @@ class Matcher(Standing):
         encoder_version: str,
         posts: Sequence[Post] | None = None,
     ) -> list[Match]:
-        """The readings of each post in order, the likeliest first: at most READINGS, and of the need and the offer
-        of one category the likelier alone.
+        """As `match_rows`, without the rows."""
+        return [match for _, match in self.match_rows(post_ids, vectors, encoder_version, posts)]
+
+    def match_rows(
+        self,
+        post_ids: Sequence[str],
+        vectors: np.ndarray,
+        encoder_version: str,
+        posts: Sequence[Post] | None = None,
+    ) -> list[tuple[int, Match]]:
+        """The readings of each post in order, each with the row of its post, the likeliest first: at most READINGS, and
+        of the need and the offer of one category the likelier alone.
 
         posts: the posts themselves, row by row, where they are known: what a query leaves out (models/filters.py) is
         then no reading, what people taught counts (it hangs on language and words), and the nearest sentence is told
@@ -74,4 +84,5 @@ class Matcher(Standing):
             for at in asking:
                 taken[at] = not self.refusal(int(pairs.which[at]), posts[pairs.rows[at]])
             pairs = pairs.of(taken)
-        return tell(self, post_ids, vectors, posts, pairs.of(readings(self, pairs)))
+        read = pairs.of(readings(self, pairs))
+        return list(zip(read.rows.tolist(), tell(self, post_ids, vectors, posts, read), strict=True))

@@ -36,9 +36,15 @@ _SPELT_EMAIL = re.compile(
 # Seven digits or more, with a few separators between them: one number or several. Possessive: no backtracking into half
 # a number. What stands before it is judged afterwards.
 _BETWEEN = r"(?: ?[\-\u2010-\u2013] ?|[ \u00a0().\-\u2010-\u2013/,;]{0,2})"
-_CANDIDATE = re.compile(rf"(?<!\d)(?<!\d[:.,])(?:\+|\(\+?)?\d(?:{_BETWEEN}\d){{6,}}+(?![\w%°$€£₹¥₺]|[.,:]\d)")
+_CANDIDATE = re.compile(rf"(?<!\d)(?<!\d[:.,])(?:\+|\(\+?)?\d(?:{_BETWEEN}\d){{6,}}+(?![\d_%°]|[.,:]\d)")
 _ENOUGH_DIGITS = re.compile(r"\d(?:\W{0,3}\d){6}")  # cheap: nearly every post stops here
 _GLUED = re.compile(r"[\w/=&$€£₹¥₺.,-]$")  # what goes on in a number or name: an announcement alone makes it a phone's
+_JOINED = re.compile(r"[\w$€£₹¥₺]")
+_UNSPACED_LETTER = re.compile(
+    "[\u0e00-\u0e4f\u0e80-\u0ecf\u1000-\u103f\u1780-\u17d3\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+)
+# What is written onto its end: a unit, an ending ("05321234567den"). A code goes on in digits: 0532123456ab12.
+_ENDING = re.compile(r"[^\W\d_]{1,12}(?![\w-])|[$€£₹¥₺]")
 _LISTED = re.compile(r"(?<=[,;/])|(?<=\d)(?=[,;/])")
 _IN_URL = re.compile(r"(?:https?://|www\.)\S*$", re.IGNORECASE)
 _CHAT_LINK = re.compile(
@@ -56,7 +62,8 @@ _GROUPED = re.compile(r"^\d{1,3}(?:\.\d{3})+$|^\d{1,3}(?: \d{3}){1,2}$")  # 1.50
 _CURRENCY = "usd|eur|gbp|inr|rs|npr|pkr|tl|php|idr|rp|htg|mxn"
 _MONEY_BEFORE = re.compile(rf"(?:[$€£₹¥₺]|\b(?:{_CURRENCY}))\.? ?$", re.IGNORECASE)
 _COUNTED_AFTER = re.compile(
-    rf" ?(?:[$€£₹¥₺]|(?:{_CURRENCY}|dollars?|euros?|rupees?|lira|pesos?|people|km)\b)", re.IGNORECASE
+    rf" ?(?:[$€£₹¥₺]|(?:{_CURRENCY}|dollars?|euros?|rupees?|lira|pesos?|people|km)\b|[元円人名万萬億亿]|公里|บาท|คน)",
+    re.IGNORECASE,
 )
 # A word that announces a number, in the languages of our queries: then its length is enough (local numbers are valid
 # only together with an area code that nobody writes).
@@ -106,14 +113,20 @@ class _Numbers:
 
     def _judge(self, found: re.Match[str]) -> str:
         run, start = found.group(), found.start()
-        before, after = self._text[max(0, start - 80) : start], self._text[found.end() : found.end() + 10]
+        before, after = self._text[max(0, start - 80) : start], self._text[found.end() : found.end() + 14]
         if _IN_URL.search(before) or _MONEY_BEFORE.search(before):
             return run
-        # A count, a price or a distance does not begin with a zero or a plus.
-        if _COUNTED_AFTER.match(after) and run.lstrip("(")[0] not in "0+":
-            return run
         announced = bool(_ANNOUNCED.search(before))
-        if _GLUED.search(before) and not announced:
+        # A count, a price or a distance does not begin with a zero or a plus.
+        dialled = run.lstrip("(")[0] == "+" or int(run.lstrip("(")[0]) == 0
+        if not dialled and _COUNTED_AFTER.match(after):
+            return run
+        # In Chinese, Japanese or Thai everything is joined to what stands before and after it.
+        long = sum(map(str.isdecimal, run)) >= 10
+        if _JOINED.match(after) and not (long and _UNSPACED_LETTER.match(after)):
+            if not (dialled or announced) or not _ENDING.match(after):
+                return run
+        if _GLUED.search(before) and not announced and not (long and _UNSPACED_LETTER.match(before[-1])):
             return run
         outright = announced and bool(_OUTRIGHT.search(before))
         if self._is_one(run, announced, outright) and not re.search("[,;]", run):

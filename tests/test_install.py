@@ -1,10 +1,14 @@
 """What `make demo` needs of a machine is told before anything is installed, and is what the wheels are there for."""
 
+import json
+import os
 import re
 import subprocess
 import sys
+import threading
 import tomllib
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -54,6 +58,7 @@ def test_a_machine_with_a_redis_server_needs_no_wheel(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+BAD = {"id": "TEST-1", "modified": "2026-01-01T00:00:00Z"}
 LOCK = tomllib.loads((ROOT / "uv.lock").read_text())
 
 
@@ -78,6 +83,61 @@ def test_the_lock_is_of_what_pyproject_asks_for():
     assert {(n, ",".join(sorted(s.split(","))), e) for n, s, e in locked} == {
         (canonicalize_name(n), ",".join(sorted(s.split(","))), e) for n, s, e in asked
     }
+
+
+@pytest.fixture
+def advisories():
+    """A database as OSV's, on this machine: its address, what it was asked for, and names of which it has something."""
+    asked, bad = [], set()
+
+    class Osv(BaseHTTPRequestHandler):
+        def do_POST(self):
+            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            names = [query["package"]["name"] for query in sent["queries"]]
+            asked.extend(names)
+            self.answer({"results": [{"vulns": [BAD]} if name in bad else {} for name in names]})
+
+        def do_GET(self):
+            self.answer(BAD | {"summary": "an invented hole", "affected": []})
+
+        def answer(self, what):
+            body = json.dumps(what).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Osv) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/", asked, bad
+        server.shutdown()
+        thread.join()
+
+
+def audit(where):
+    """`make audit` against another database, without what it would install first."""
+    uv = which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") or pytest.skip("needs uv")
+    command = [which("make"), "-C", ROOT, "audit", f"BIN={Path(uv).parent}", "-o", ".venv/uv"]
+    command += [f"ARGS=--service-url {where}"]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"UV_HTTP_RETRIES": "0"})
+
+
+def test_an_audit_asks_for_every_locked_package_and_fails_where_one_has_a_known_hole(advisories):
+    where, asked, bad = advisories
+    assert (done := audit(where)).returncode == 0, done.stdout + done.stderr
+    assert set(asked) == {package["name"] for package in LOCK["package"] if "registry" in package["source"]}
+    bad.add("redis")
+    done = audit(where)
+    assert done.returncode != 0 and "an invented hole" in done.stdout + done.stderr
+
+
+def test_an_audit_that_nobody_answers_is_no_good_news(advisories):
+    assert audit("http://127.0.0.1:1/").returncode != 0
 
 
 def told(requires_dist):

@@ -238,7 +238,7 @@ async def _until_ready(view: LiveView, address: str, workers: int) -> None:
     async with httpx.AsyncClient() as client:
         while time.monotonic() < deadline:
             with contextlib.suppress(httpx.HTTPError):
-                healthy = (await client.get(f"{address}/healthz")).status_code == 200
+                healthy = (await client.get(f"{address}/livez")).status_code == 200
                 ready = sum(w.state == "ready" for w in (await view.workers()).values())
                 if healthy and ready >= workers:
                     return

@@ -112,7 +112,9 @@ class Redis(Section):
         ),
     ] = "crisis:"
     fold_h: Annotated[float, Field(gt=0, description="how long an exact repeat is folded into its original")] = 24.0
-    recent_alerts: Annotated[int, Field(ge=10, description="newest alerts listed on the dashboard")] = 2000
+    recent_alerts: Annotated[
+        int, Field(ge=10, description="alerts listed on the dashboard at the most; an eighth fewer after it was full")
+    ] = 2000
 
     @field_validator("url")
     @classmethod
@@ -276,4 +278,7 @@ class Ingest(Section):
 
     http_host: Annotated[str, Field(description="where POST /posts listens")] = "127.0.0.1"
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8090
+    http_allowed_hosts: Annotated[
+        str, Field(min_length=1, description="names POST /posts may be asked for by, comma separated; others get 400")
+    ] = "localhost, 127.0.0.1, [::1]"
     writer: Annotated[WriterConfig, Field(description="how posts are packed into frames")] = WriterConfig()

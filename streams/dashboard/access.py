@@ -36,7 +36,7 @@ LEAST_CHARS = 16
 KEPT = 1000  # entries that /api/access shows; the log has all
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")
 _HASH = re.compile(r"sha256:([0-9a-f]{64})")
-_LOOKED = ("/static/", "/healthz", "/readyz")  # says nothing of anybody
+_LOOKED = ("/static/", "/healthz", "/readyz", "/livez")  # says nothing of anybody
 # What is asked for is told by these alone: what people search for may be a name.
 _TOLD = ("kind", "category", "level", "lang", "source", "cluster", "priority", "post", "n", "k", "before", "last_s")
 

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Mapping
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import PlainTextResponse
 
 from models.errors import CrisisError, LabelError, QueryError
@@ -22,7 +21,7 @@ from streams.dashboard.routes import Routes
 from streams.search.follower import Searcher
 from streams.view.live import LiveView
 from streams.view.vault import Vault
-from streams.web.exposure import refuse_to_be_open
+from streams.web.exposure import asked_by, refuse_to_be_open
 
 log = logging.getLogger(__name__)
 
@@ -58,9 +57,7 @@ def create_dashboard(settings: Settings, view: LiveView, searcher: Searcher | No
             if vault is not None:
                 await vault.aclose()
 
-    # A page of somebody else must not reach us by giving its own host name our address, wherever we listen.
-    hosts = [host.strip() for host in settings.dashboard.allowed_hosts.split(",") if host.strip()]
-    middleware = [Middleware(SafeHeaders), Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)]
+    middleware = [Middleware(SafeHeaders), asked_by(settings.dashboard.allowed_hosts)]
     middleware.append(Middleware(AccessLog, newest=newest, log=access_logger(settings.dashboard.access_log)))
     if people is not None:
         middleware.append(Middleware(TokenGate, people=people))

@@ -21,7 +21,7 @@ from streams.dashboard.access import NOBODY, People, Person
 COOKIE = "crisis_session"
 SESSION_S = 12 * 3600  # a shift
 GUESS_S = 0.5  # what a wrong token waits for: guessing is slow
-OPEN_PATHS = ("/healthz", "/readyz", "/login", "/static/")
+OPEN_PATHS = ("/healthz", "/readyz", "/livez", "/login", "/static/")
 
 _HEADERS = {
     "Content-Security-Policy": (

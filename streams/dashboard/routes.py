@@ -16,8 +16,9 @@
 | POST /api/queries/try | takes Draft, answers with Outcome: what a query would have alerted; role label |
 | POST /api/queries | takes Draft, makes it live, answers with the Query; refuses an id that is there; role administer |
 | /events?(filter)&since | server-sent events, see feed.py |
-| /healthz | the same sentence; 200 while this process follows Redis and Redis answers: else start it again |
-| /readyz | the health of the whole in a sentence, 503 while nothing new can come |
+| /readyz | the health of the whole in the sentence the page shows, 503 while nothing new can come |
+| /healthz | the same, and 503 too where Redis does not answer at this moment |
+| /livez | 503 only where starting this process again helps: what a liveness probe asks |
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ from streams.view.vault import Vault
 SHOWN_ALERTS, SHOWN_CLUSTERS = 100, 30
 MOST_ALERTS, MOST_CLUSTERS, MOST_HITS = 500, 500, 100
 LONGEST_QUERY = 2000  # characters of a search text
+ENDED = "the dashboard no longer follows Redis: see its log, start it again"
 SEARCHES = 4  # at a time: they share one thread, and a queue without end would make everybody wait
 
 _templates = Environment(loader=PackageLoader("streams.dashboard"), autoescape=select_autoescape(default=True))
@@ -105,6 +107,7 @@ class Routes:
             Route("/events", self.events),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
+            Route("/livez", self.livez),
             Route("/login", self.login, methods=["GET", "POST"]),
             Route("/logout", lambda _: log_out(), methods=["POST"]),
             Mount("/static", static),
@@ -267,19 +270,30 @@ class Routes:
         require(request, "administer")
         return json_of(await self.drafts.saved(await sent(request, Draft)))
 
-    async def healthz(self, _: Request) -> Response:
-        if self.task is not None and self.task.done():
-            return PlainTextResponse("the dashboard no longer follows Redis: see its log, start it again\n", 503)
+    async def livez(self, _: Request) -> Response:
+        """Says the same, but nothing beyond this process makes it 503: no Redis comes back by starting it again, and
+        the page must be there to say that it is away."""
+        if self._ended():
+            return PlainTextResponse(f"{ENDED}\n", 503)
+        return PlainTextResponse(f"{self.feed.health.sentence}\n")
+
+    async def healthz(self, request: Request) -> Response:
+        """As readyz, for who asks now and then: Redis is asked too."""
         try:
             await asyncio.wait_for(self.view.redis.ping(), 2.0)
         except (RedisError, OSError, TimeoutError) as error:
             return PlainTextResponse(f"no answer from Redis: {error}\n", 503)
-        return PlainTextResponse(f"{self.feed.health.sentence}\n")
+        return await self.readyz(request)
 
     async def readyz(self, _: Request) -> Response:
         """The sentence the page shows; 503 where nothing new can come."""
+        if self._ended():
+            return PlainTextResponse(f"{ENDED}\n", 503)
         health = self.feed.health
         return PlainTextResponse(f"{health.sentence}\n", 503 if health.level == "down" else 200)
+
+    def _ended(self) -> bool:
+        return self.task is not None and self.task.done()
 
     async def login(self, request: Request) -> Response:
         if self.people is None:

@@ -32,6 +32,7 @@ from streams.ingest.stopping import SIGNALS
 from streams.ingest.tokens import Sources, owned
 from streams.ingest.writer import FrameWriter, open_writer
 from streams.web.deadline import DeadlineProtocol
+from streams.web.exposure import LOOPBACK, asked_by
 
 log = logging.getLogger(__name__)
 
@@ -56,11 +57,19 @@ class _Refused(Exception):
 class PostServer:
     """Takes requests into a writer; `app` is the ASGI application."""
 
-    def __init__(self, writer: FrameWriter, sources: Sources, config: HttpConfig = HttpConfig()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        writer: FrameWriter,
+        sources: Sources,
+        config: HttpConfig = HttpConfig(),  # noqa: B008 (frozen)
+        allowed_hosts: str = LOOPBACK,
+    ) -> None:
         self._writer, self._sources, self._config = writer, sources, config
         self._held_bytes = 0
         self._wrong_tokens: deque[float] = deque(maxlen=config.wrong_tokens)
-        self.app = Starlette(routes=[Route("/posts", self.posts, methods=["POST"]), Route("/healthz", self.healthz)])
+        routes = [Route("/posts", self.posts, methods=["POST"])]
+        routes += [Route(path, self.healthz) for path in ("/healthz", "/livez")]
+        self.app = Starlette(routes=routes, middleware=[asked_by(allowed_hosts)])
 
     async def healthz(self, request: Request) -> Response:
         """503 once the broker failed: the supervisor starts the process again."""
@@ -200,13 +209,14 @@ def http(settings: Settings, host: str | None, port: int | None, token_file: str
     A token that stands alone is the source "http".
 
     202: every post is on the broker. 400: no posts. 401: token. 413: too large. 429: busy, come again. 503: no broker.
+    Who asks by a name that is not in the settings' ingest.http_allowed_hosts gets 400.
     """
     sources = Sources.read(token_file)
     host = host or settings.ingest.http_host
     port = settings.ingest.http_port if port is None else port
     with open_writer(settings) as writer:
         click.echo(f"POST posts to http://{host}:{port}/posts", err=True)
-        app = PostServer(writer, sources).app
+        app = PostServer(writer, sources, allowed_hosts=settings.ingest.http_allowed_hosts).app
         asyncio.run(
             _serve(
                 uvicorn.Config(

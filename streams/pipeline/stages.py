@@ -23,7 +23,19 @@ from models.matching import Matcher
 from models.moments import rfc3339
 from models.posts import parse_post, split_lines, words_of
 from models.pseudonyms import Link, Pseudonyms
-from models.records import Alert, Deletion, EmbeddedFrame, Frame, MatchedFrame, Origin, Post, Reject, Repeat, account_of
+from models.records import (
+    Alert,
+    Deletion,
+    EmbeddedFrame,
+    Frame,
+    Match,
+    MatchedFrame,
+    Origin,
+    Post,
+    Reject,
+    Repeat,
+    account_of,
+)
 from models.text import READ_CHARS
 from streams.pipeline.frames import pack_vectors, unpack_vectors
 from streams.pipeline.outcomes import MATCHED
@@ -38,6 +50,7 @@ __all__ = [
     "embed_many",
     "fold",
     "match",
+    "match_many",
     "parse",
     "settle_alerts",
     "sum_up",
@@ -48,6 +61,8 @@ KEPT_OF_REJECT = 65_536  # bytes of a refused record that are kept; the rest of 
 
 REJECTS_EACH = 20  # of a reason in one raw record that are told one by one; a record may hold 300,000 empty objects
 REJECTS_SUMMED = 1_000  # the rest, so many lines to one reject
+
+MATCH_POSTS = 256  # compared with all queries at once: bounds the memory where there are a hundred thousand
 
 _pack = msgspec.msgpack.Encoder().encode
 _post = msgspec.msgpack.Decoder(Post).decode
@@ -185,9 +200,59 @@ def match(frame: EmbeddedFrame, matcher: Matcher, bars: Bars | None = None, lear
     bars: those that follow the stream; learn: let this frame move them.
     Raises VersionMismatch if frame and matcher are of two encoder versions.
     """
-    rows = list({post.id: i for i, post in enumerate(frame.posts)}.values())
-    posts = [frame.posts[i] for i in rows]
-    found = matcher.match([p.id for p in posts], unpack_vectors(frame)[rows], frame.encoder_version, posts)
+    return match_many([frame], matcher, bars, learn)[0]
+
+
+def match_many(
+    frames: Sequence[EmbeddedFrame], matcher: Matcher, bars: Bars | None = None, learn: bool = True
+) -> list[MatchedFrame]:
+    """The same for several frames in order, some MATCH_POSTS posts at a time.
+
+    A call costs some 2 ms whatever it holds: frames of six posts by themselves 505 µs a post, of a hundred 115.
+    """
+    made: list[MatchedFrame] = []
+    some: list[EmbeddedFrame] = []
+    for n, frame in enumerate(frames, 1):
+        some.append(frame)
+        if n == len(frames) or sum(len(one.posts) for one in some) + len(frames[n].posts) > MATCH_POSTS:
+            found = _matches(some, matcher)
+            made += [_matched(*one, matcher, bars, learn) for one in zip(some, found, strict=True)]
+            some = []
+    return made
+
+
+def _matches(frames: Sequence[EmbeddedFrame], matcher: Matcher) -> list[tuple[list[Post], list[Match]]]:
+    """Of each frame the posts that count, and their matches."""
+    posts: list[list[Post]] = []
+    vectors: list[np.ndarray] = []
+    owner: list[int] = []  # of each row
+    for n, frame in enumerate(frames):
+        rows = list({post.id: i for i, post in enumerate(frame.posts)}.values())
+        posts.append([frame.posts[i] for i in rows])
+        vectors.append(unpack_vectors(frame)[rows])
+        owner += [n] * len(rows)
+    every = [post for mine in posts for post in mine]
+    other = next((f.encoder_version for f in frames if f.encoder_version != matcher.encoder_version), None)
+    version = other or matcher.encoder_version
+    matches: list[list[Match]] = [[] for _ in frames]
+    for row, found in matcher.match_rows([p.id for p in every], _stacked(vectors), version, every):
+        matches[owner[row]].append(found)
+    return list(zip(posts, matches, strict=True))
+
+
+def _stacked(vectors: Sequence[np.ndarray]) -> np.ndarray:
+    """(n, d); blocks without a row may be of any dimension."""
+    return np.concatenate([block for block in vectors if len(block)] or vectors[:1])
+
+
+def _matched(
+    frame: EmbeddedFrame,
+    read: tuple[list[Post], list[Match]],
+    matcher: Matcher,
+    bars: Bars | None,
+    learn: bool,
+) -> MatchedFrame:
+    posts, found = read
     if bars is not None:
         found = bars.settle(found, posts, matcher, frame.origin.partition, learn)
     return MatchedFrame(

@@ -8,6 +8,7 @@ lane; alerts carry a revision, clusters a version, and only a newer one replaces
 | counts, langs, sources, reasons, queries, put-by-langs, put-by-sources | hashes of counters |
 | counted | hash stage:lane → the last origin counted |
 | alerts | zset of the newest alerts' ids by time: what the dashboard lists |
+| alert-places | hash of those: room, source, cluster, author, by which they give way where there are too many |
 | alert:ID | Alert JSON; expires a fold window after it left that list |
 | alerts-of:ID | zset of the alert ids of a post, or of an account, by time; expires with the fold window |
 | gone:ID | a deleted post, expires with the fold window |
@@ -116,7 +117,10 @@ class LiveView:
         flat = [
             x
             for a in alerts
-            for x in (a.alert_id, a.revision, epoch_s(a.seen_at), _json(a), a.post.id, account_of(a.post.id))
+            for x in (
+                *(a.alert_id, a.revision, epoch_s(a.seen_at), _json(a), a.post.id, account_of(a.post.id)),
+                *(f"{a.level}/{a.category}", a.post.source, a.cluster_id or "", _author(a)),
+            )
         ]
         taken = await self._put_alerts(args=[self.prefix, self._most, self._ttl_s, self._retention_s, *flat])
         return [alerts[int(i)] for i in taken]
@@ -195,6 +199,12 @@ class LiveView:
             if key != f"{self.prefix}{NAME}".encode():
                 removed += await self.redis.delete(key)
         return removed
+
+
+def _author(alert: Alert) -> str:
+    """Whose room it takes: the author that the source told, else the account that its id names; else nobody's."""
+    account = account_of(alert.post.id)
+    return alert.post.author or ("" if account == alert.post.id else account)
 
 
 def _counted_at(stage: str, origin: Origin) -> tuple[str, str]:

@@ -1,17 +1,21 @@
--- ARGV: prefix, most listed, ttl, retention, then (id, revision, time seen, json, post id, account) of each. Returns the indices taken.
+-- ARGV: prefix, most listed, ttl, retention, then (id, revision, time seen, json, post id, account, room, source, cluster,
+-- author) of each; the last two empty where there is none. Returns the indices taken.
 -- The list is capped, the alerts are not: a deletion or a cluster may come long after 2,000 newer alerts. One costs about
 -- 1.5 kB of Redis (measured: 0.9 kB of JSON, the rest keys and the two indices): with one post in twenty alerting that is
 -- 75 bytes a post, a sixth of what folding takes to remember every post as long. `fold_h` bounds both.
 -- Every key expires: a listed alert after `retention`, as on the broker, one that is no longer listed or withdrawn after ttl.
 -- Revision and status are read by pattern, decoding costs ten times that: within a text every quote is escaped.
 local p, most, ttl, retention, out = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), {}
-for i = 5, #ARGV, 6 do
+local alerts, places = p .. 'alerts', p .. 'alert-places'
+for i = 5, #ARGV, 10 do
   local id, rev, seen, json = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3]
   local known = redis.call('GET', p .. 'alert:' .. id)
   if not known or tonumber(string.match(known, '"revision":(%d+)')) < rev then
-    if not known then redis.call('ZADD', p .. 'alerts', seen, id) end
-    local gone = string.find(json, '"status":"withdrawn"', 1, true) or not redis.call('ZSCORE', p .. 'alerts', id)
+    if not known then redis.call('ZADD', alerts, seen, id) end
+    local listed = not known or redis.call('ZSCORE', alerts, id)
+    local gone = string.find(json, '"status":"withdrawn"', 1, true) or not listed
     redis.call('SET', p .. 'alert:' .. id, json, 'EX', gone and ttl or retention)
+    if listed then redis.call('HSET', places, id, table.concat({unpack(ARGV, i + 6, i + 9)}, '\31')) end
     for owner = i + 4, i + 5 do
       local key = p .. 'alerts-of:' .. ARGV[owner]
       redis.call('ZADD', key, seen, id)
@@ -19,15 +23,99 @@ for i = 5, #ARGV, 6 do
       redis.call('EXPIRE', key, ttl)
     end
     redis.call('PUBLISH', p .. 'live', '{"alert":' .. json .. '}')
-    out[#out + 1] = (i - 5) / 6
+    out[#out + 1] = (i - 5) / 10
   end
 end
-redis.call('EXPIRE', p .. 'alerts', retention)
-local over = redis.call('ZCARD', p .. 'alerts') - most
-if over > 0 then
-  for _, id in ipairs(redis.call('ZRANGE', p .. 'alerts', 0, over - 1)) do
-    redis.call('EXPIRE', p .. 'alert:' .. id, ttl)
+redis.call('EXPIRE', alerts, retention)
+redis.call('EXPIRE', places, retention)
+if redis.call('ZCARD', alerts) <= most then return out end
+
+-- Over its cap the list gives way by an eighth at once: to sort out who takes 10 ms. The fullest room (level and category) does, in it the source
+-- with most, of that the biggest cluster or author, and of that the oldest, as on the board (streams/dashboard/crowds.py):
+-- a flood pushes out itself. What has no place, from an earlier version, is a room of its own.
+local listed, where = redis.call('ZRANGE', alerts, 0, -1), {} -- oldest first
+for first = 1, #listed, 1000 do
+  for _, place in ipairs(redis.call('HMGET', places, unpack(listed, first, math.min(first + 999, #listed)))) do
+    where[#where + 1] = place or '\31\31\31'
   end
-  redis.call('ZREMRANGEBYRANK', p .. 'alerts', 0, over - 1)
+end
+
+local rooms, at, left = {}, {}, #listed
+
+local function within(parts, name)
+  if not parts[name] then parts[name] = {n = 0, sources = {}, ids = {}, crowds = {}, sizes = {}, top = 0, next = 1} end
+  parts[name].n = parts[name].n + 1
+  return parts[name]
+end
+
+for i, id in ipairs(listed) do
+  local name, from, cluster, author = string.match(where[i], '^([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$')
+  local room = within(rooms, name)
+  local source = within(room.sources, from)
+  source.ids[source.n] = id
+  at[id] = {room = room, source = source}
+  for _, crowd in ipairs({cluster ~= '' and 'c' .. cluster or false, author ~= '' and 'a' .. author or false}) do
+    if crowd then
+      local one = within(source.crowds, crowd)
+      one.ids[one.n] = id
+      table.insert(at[id], one)
+    end
+  end
+end
+
+local function biggest(parts)
+  local found
+  for _, part in pairs(parts) do
+    if not found or part.n > found.n then found = part end
+  end
+  return found
+end
+
+local function sized(source, crowd) -- crowds by size; one that has shrunk stands in an earlier place too
+  source.sizes[crowd.n] = source.sizes[crowd.n] or {}
+  table.insert(source.sizes[crowd.n], crowd)
+  source.top = math.max(source.top, crowd.n)
+end
+
+for _, room in pairs(rooms) do
+  for _, source in pairs(room.sources) do
+    for _, crowd in pairs(source.crowds) do sized(source, crowd) end
+  end
+end
+
+local function biggest_crowd(source)
+  while source.top > 1 do
+    local same = source.sizes[source.top] or {}
+    local crowd = same[#same]
+    if not crowd then
+      source.top = source.top - 1
+    elseif crowd.n < source.top then
+      same[#same] = nil
+    else
+      return crowd
+    end
+  end
+  return source
+end
+
+local function oldest(part)
+  while not at[part.ids[part.next]] do part.next = part.next + 1 end
+  return part.ids[part.next]
+end
+
+local step = most < 100 and 0 or math.floor(most / 8) -- a short list, as tests have, gives way one by one
+while left > most - step do
+  local source = biggest(biggest(rooms).sources)
+  local id = oldest(biggest_crowd(source))
+  local mine = at[id]
+  at[id], left = nil, left - 1
+  mine.room.n, source.n = mine.room.n - 1, source.n - 1
+  for _, crowd in ipairs(mine) do
+    crowd.n = crowd.n - 1
+    sized(source, crowd)
+  end
+  redis.call('ZREM', alerts, id)
+  redis.call('HDEL', places, id)
+  redis.call('EXPIRE', p .. 'alert:' .. id, ttl)
 end
 return out

@@ -1,14 +1,17 @@
-"""Nothing listens beyond this machine without a token."""
+"""Nothing listens beyond this machine without a token, and pages of somebody else reach nothing."""
 
 from __future__ import annotations
 
 import ipaddress
 
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
 from models.errors import ConfigError
 
-__all__ = ["LOOPBACK", "refuse_to_be_open"]
+__all__ = ["LOOPBACK", "asked_by", "refuse_to_be_open"]
 
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")  # names under which a browser on this machine asks
+LOOPBACK = "localhost, 127.0.0.1, [::1]"  # names under which a browser on this machine asks
 
 
 def refuse_to_be_open(what: str, host: str, token: object, setting: str) -> None:
@@ -21,6 +24,14 @@ def refuse_to_be_open(what: str, host: str, token: object, setting: str) -> None
             f"{what} would listen on {host} for whoever reaches this machine: give it a token ({setting}), or "
             "listen on 127.0.0.1 only"
         )
+
+
+def asked_by(names: str) -> Middleware:
+    """Answers 400 to who asks by another name than one of these, comma separated, wherever we listen and whatever token
+    comes along: a page of somebody else would reach us by giving its own host name our address.
+    """
+    hosts = [name.strip() for name in names.split(",") if name.strip()]
+    return Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
 
 
 def _is_loopback(host: str) -> bool:

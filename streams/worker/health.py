@@ -1,4 +1,4 @@
-"""/metrics, /healthz and /readyz of one worker, in a thread of its own so that a busy loop cannot hide them."""
+"""/metrics, /livez and /readyz of one worker, in a thread of its own so that a busy loop cannot hide them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from pathlib import Path
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from streams import metrics
 from streams.config.secrets import secret
-from streams.web.exposure import LOOPBACK, refuse_to_be_open
+from streams.web.exposure import LOOPBACK, asked_by, refuse_to_be_open
 
 LATE_S = 15.0  # the loop beats every second; a loop this late is stuck
 
@@ -38,7 +36,7 @@ class Heart:
 
 
 def health_app(heart: Heart, token: str | None = None) -> Starlette:
-    """healthz: the loop turns. readyz: encoder warm, queries read. Both 503 with the reason otherwise.
+    """livez, and healthz as it was called: the loop turns. readyz: encoder warm, queries read. Else 503, the reason.
 
     Without a token a page of somebody else must not read it by giving its own host name our address.
     """
@@ -49,7 +47,7 @@ def health_app(heart: Heart, token: str | None = None) -> Starlette:
             return PlainTextResponse("a token is needed: worker.metrics_token_file\n", 401)
         return Response(generate_latest(metrics.REGISTRY), media_type=CONTENT_TYPE_LATEST)
 
-    async def healthz(_: Request) -> Response:
+    async def livez(_: Request) -> Response:
         if heart.late_s > LATE_S:
             return PlainTextResponse(f"event loop stuck for {heart.late_s:.0f} s\n", 503)
         return PlainTextResponse("ok\n")
@@ -59,9 +57,9 @@ def health_app(heart: Heart, token: str | None = None) -> Starlette:
             return PlainTextResponse("loading encoder and queries\n", 503)
         return PlainTextResponse("ready\n")
 
-    hosts = Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK, www_redirect=False)
-    routes = [Route("/metrics", metrics_page), Route("/healthz", healthz), Route("/readyz", readyz)]
-    return Starlette(routes=routes, middleware=[] if token is not None else [hosts])
+    routes = [Route("/metrics", metrics_page), Route("/readyz", readyz)]
+    routes += [Route(path, livez) for path in ("/livez", "/healthz")]
+    return Starlette(routes=routes, middleware=[] if token is not None else [asked_by(LOOPBACK)])
 
 
 def serve_health(host: str, port: int, heart: Heart, token_file: Path | None = None) -> None:

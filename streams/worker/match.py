@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 import msgspec
 from msgspec import Struct
@@ -109,11 +110,13 @@ class Matched(Struct, frozen=True):
 
 
 def match_all(begun: Sequence[tuple[Ready, EmbeddedFrame]], bars: Bars) -> list[Matched]:
-    """Match frames in order. Blocking."""
+    """Match frames in order, those of one version together. Blocking."""
     made = []
-    for ready, embedded in begun:
-        frame = stages.match(embedded, ready.matcher, bars)
-        made.append(Matched(frame, stages.by_turn(embedded), stages.alerts(frame, ready)))
+    for _, same in groupby(begun, key=lambda one: id(one[0])):
+        alike = list(same)
+        ready, frames = alike[0][0], [embedded for _, embedded in alike]
+        for embedded, frame in zip(frames, stages.match_many(frames, ready.matcher, bars), strict=True):
+            made.append(Matched(frame, stages.by_turn(embedded), stages.alerts(frame, ready)))
     return made
 
 

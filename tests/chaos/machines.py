@@ -80,6 +80,11 @@ class Supervised:
                 self.ended.append(status)
             time.sleep(0 if self._over else AGAIN_S)
 
+    @property
+    def pid(self) -> int:
+        """Of the process that runs now."""
+        return self._process.pid
+
     def signal(self, number: int) -> None:
         """kill -9 and SIGTERM are followed by a new start."""
         self._asked = self._asked or number in (signal.SIGKILL, signal.SIGTERM)

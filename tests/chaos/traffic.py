@@ -93,6 +93,7 @@ class Traffic:
             text = TEXTS[n % len(TEXTS)].format(n=n)
             if self._hostile and is_hostile(n):
                 text = self._hostile[n // HOSTILE_EVERY % len(self._hostile)]
+                text = f"{n} {text}"[: len(text)]  # never the same twice: nothing is known of it
             post = {"id": f"chaos-{n}", "text": text, "lang": "en", "source": "chaos"}
             self.lines[post["id"]] = json.dumps(post).encode()
             self.written[post["id"]] = time.monotonic()

@@ -14,11 +14,13 @@ import msgspec
 import pytest
 
 from models.records import Post
+from streams.broker.topics import AGENTS
 from streams.dashboard.app import create_dashboard
 from streams.dashboard.categories import ORDER, bundled_categories
 from streams.dashboard.page_model import fitting
 from streams.view.connect import connect
 from streams.view.live import LiveView
+from streams.view.status import WorkerStatus
 from tests.dashboard.seeding import HOSTILE, fill, invent, several
 from tests.dashboard.serving import FedSearcher, frame, served, settings_for, visiting
 from tests.waiting import PATIENCE_S, until
@@ -194,8 +196,33 @@ async def test_a_foreign_host_name_is_refused(api):
     assert (await api.client.get("/api/state", headers={"host": "localhost:8080"})).status_code == 200
 
 
-async def test_health_follows_redis(api):
-    assert (await api.client.get("/healthz")).status_code == 200
+async def test_health_is_that_of_the_whole_in_the_sentence_the_page_shows(api):
+    async def it_is_down(wanted: bool) -> bool:
+        return (api.feed.health.level == "down") == wanted
+
+    async def answers() -> set[tuple[str, int]]:
+        found = {path: await api.client.get(f"/{path}") for path in ("healthz", "readyz", "livez")}
+        assert {answer.text for answer in found.values()} == {f"{api.feed.health.sentence}\n"}
+        return {(path, answer.status_code) for path, answer in found.items()}
+
+    await api.view.redis.delete(api.view.key("workers"))
+    await until(lambda: it_is_down(True), lambda: api.feed.health)
+    assert api.feed.health.sentence == "no worker has ever spoken: no new post is read"
+    assert await answers() == {("healthz", 503), ("readyz", 503), ("livez", 200)}
+    await api.view.put_worker("w1", WorkerStatus(time.time() + 3600, list(AGENTS)))  # speaks on and on
+    await until(lambda: it_is_down(False), lambda: api.feed.health)
+    assert await answers() == {("healthz", 200), ("readyz", 200), ("livez", 200)}
+
+
+async def test_no_probe_starts_the_page_again_for_what_it_has_to_tell(api):
+    """Without a worker, and without Redis."""
+    assert (await api.client.get("/livez")).status_code == 200
+    settings = settings_for("redis://127.0.0.1:1/0")
+    redis = connect(settings.redis)
+    app = create_dashboard(settings, LiveView(redis, settings), None)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://localhost") as client:
+        assert (await client.get("/livez")).status_code == 200
+    await redis.aclose()
 
 
 async def test_health_says_so_when_redis_is_away():

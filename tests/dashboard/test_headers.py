@@ -49,7 +49,8 @@ async def test_a_script_sends_the_token_as_bearer(client):
 
 
 async def test_health_and_style_are_open(client):
-    assert (await client.get("/healthz")).status_code == 200
+    assert (await client.get("/livez")).status_code == 200
+    assert (await client.get("/healthz")).status_code == 503  # no worker runs
     assert (await client.get("/static/page.css")).status_code == 200
 
 
@@ -100,7 +101,7 @@ async def test_a_page_of_somebody_else_reaches_nothing_by_giving_its_name_our_ad
     app = create_dashboard(settings, LiveView(redis, settings), None)
     for name, status in (("attacker.example:8080", 400), ("localhost:8080", 200), ("127.0.0.1:8080", 200)):
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=f"http://{name}") as client:
-            assert (await client.get("/healthz")).status_code == status
+            assert (await client.get("/livez")).status_code == status
     await redis.aclose()
 
 

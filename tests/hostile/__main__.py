@@ -1,70 +1,54 @@
 """What the costliest inputs cost, in µs of CPU a byte: `python -m tests.hostile [SECONDS] [SEED]`.
 
 For SECONDS (default 60) units are invented and repeated to a post of full length; the 20 costliest are printed beside
-the named ones, worst first, each with its share of parsing and of encoding and as a multiple of ordinary posts.
+the named ones, worst first: as a multiple of ordinary posts, and what of it each agent's work is. Measured is all that
+a worker does with a record (tests/hostile/cost.py): each text alone, in three posts that alert and make a cluster, and
+at 300 characters.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 
-from models.encoders.load import load_encoder
 from models.posts import MAX_TEXT_CHARS
-from models.pseudonyms import Pseudonyms
-from models.records import Frame, Origin
-from streams.pipeline import stages
-from tests.hostile.inputs import LINES, ORDINARY, TEXTS, invented, line, repeated
+from tests.hostile.cost import PARTS, Cost
+from tests.hostile.inputs import LINES, TEXTS, Make, crowd, crying, invented, line
 
-AT = Origin(0, 0)
+Row = tuple[float, str, dict[str, float]]
 
 
-class Cost:
-    """Parse and encode, one record at a time, as a worker does."""
-
-    def __init__(self) -> None:
-        self.encoder = load_encoder("flood")
-        for text in ORDINARY:  # language models and tables are loaded once
-            self.of(line(text))
-
-    def of(self, record: bytes) -> tuple[float, float, int]:
-        """Seconds of CPU to parse and to encode, and bytes."""
-        begun = time.process_time()
-        parsed = stages.parse(record, AT, 1.7e9, Pseudonyms(b"key"))
-        between = time.process_time()
-        stages.embed(Frame(AT, parsed.posts), self.encoder)
-        return between - begun, time.process_time() - between, len(record)
+def ways(name: str, make: Make) -> Iterator[tuple[str, bytes]]:
+    """The records a text is tried in."""
+    long = make(MAX_TEXT_CHARS)
+    yield name, line(long)
+    yield f"{name}, crying", crowd(*[crying(long)] * 3)
+    yield f"{name}, 300 characters", crowd(*[make(300)] * 20)
 
 
 def main(seconds: float = 60.0, seed: int = 0) -> None:
     cost = Cost()
-    ordinary = b"\n".join(line(repeated(text, 140)) for text in ORDINARY for _ in range(250))
-    parse_s, encode_s, size = min(cost.of(ordinary) for _ in range(3))
-    base = (parse_s + encode_s) / size
-    rows = [(1.0, "ordinary posts", parse_s / size, encode_s / size)]
+    base = cost.a_byte(cost.ordinary, 3)
 
-    def measure(name: str, record: bytes) -> tuple[float, str, float, float]:
-        parse_s, encode_s, size = min((cost.of(record) for _ in range(2)), key=sum)
-        return ((parse_s + encode_s) / size / base, name, parse_s / size, encode_s / size)
+    def measured(name: str, record: bytes) -> Row:
+        spent = cost.a_byte(record)
+        return spent["all"] / base["all"], name, spent
 
-    rows += [measure(name, line(make(MAX_TEXT_CHARS))) for name, make in TEXTS.items()]
-    rows += [measure(name, line(make(300))) for name, make in ((f"{n}, 300 characters", m) for n, m in TEXTS.items())]
-    rows += [measure(name, make(200_000)) for name, make in LINES.items()]
-    rows += sorted(found(measure, seconds, seed), reverse=True)[:20]
-    print("| input | × ordinary | µs a byte | parse | encode |\n|---|---:|---:|---:|---:|")
-    for times, name, parse, encode in sorted(rows, reverse=True):
-        print(f"| {name} | {times:.1f} | {(parse + encode) * 1e6:.2f} | {parse * 1e6:.2f} | {encode * 1e6:.2f} |")
-
-
-def found(measure: Callable, seconds: float, seed: int) -> list[tuple[float, str, float, float]]:
-    end = time.monotonic() + seconds
-    rows = []
-    for make in invented(seed):
-        if time.monotonic() > end:
-            return rows
-        rows.append(measure(make.__name__, line(make(MAX_TEXT_CHARS))))
-    raise AssertionError("the generator ended")
+    rows = [(1.0, "ordinary posts", base)]
+    rows += [measured(*way) for name, make in TEXTS.items() for way in ways(name, make)]
+    rows += [measured(name, make(200_000)) for name, make in LINES.items()]
+    tried: list[Row] = []
+    begun, makers = time.monotonic(), invented(seed)
+    while time.monotonic() - begun < seconds:
+        make = next(makers)
+        tried += [measured(*way) for way in ways(make.__name__, make)]
+    rows += sorted(tried, key=lambda row: -row[0])[:20]
+    parts = [*PARTS, "rest"]
+    print(f"| input | × ordinary | µs a byte | {' | '.join(parts)} |\n|---|---:|---:|{'---:|' * len(parts)}")
+    for times, name, spent in sorted(rows, key=lambda row: -row[0]):
+        told = " | ".join(f"{spent[part]:.2f}" for part in parts)
+        print(f"| {name.replace('|', chr(92) + '|')} | {times:.1f} | {spent['all']:.2f} | {told} |")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,10 @@ import json
 import random
 from collections.abc import Callable, Iterator
 
+from models.posts import MAX_TEXT_CHARS
+
+Make = Callable[[int], str]  # of so many characters
+
 
 def repeated(unit: str, length: int) -> str:
     """`unit` again and again, `length` characters in all."""
@@ -52,7 +56,7 @@ def keys(count: int, first: int = 0) -> bytes:
     return b",".join(b'"k%d":1' % i for i in range(first, count))
 
 
-TEXTS: dict[str, Callable[[int], str]] = {
+TEXTS: dict[str, Make] = {
     "leet words": lambda n: repeated("a1|1|1b ", n),
     "different leet words": leet_words,
     "one long leet word": lambda n: repeated("a1|1|1b", n),
@@ -94,7 +98,20 @@ TEXTS: dict[str, Callable[[int], str]] = {
 
 def line(text: str, **fields: object) -> bytes:
     """A raw post, as a source sends it."""
-    return json.dumps({"id": "h/1", "text": text, **fields}, ensure_ascii=False).encode()
+    return json.dumps({"id": "h/1", "text": text} | fields, ensure_ascii=False).encode()
+
+
+CRY = "We are trapped on the roof of the school, send a boat. "
+
+
+def crying(text: str) -> str:
+    """The text as part of a post that alerts: then places and signs are looked for in it too."""
+    return (CRY + text)[:MAX_TEXT_CHARS]
+
+
+def crowd(*texts: str) -> bytes:
+    """Posts of as many authors, in one record: near copies make a cluster, which is named and told."""
+    return b"\n".join(line(text, id=f"h/{n}", author=f"a{n}") for n, text in enumerate(texts))
 
 
 LINES: dict[str, Callable[[int], bytes]] = {
@@ -119,7 +136,7 @@ _PIECES = (
 )  # fmt: skip
 
 
-def invented(seed: int) -> Iterator[Callable[[int], str]]:
+def invented(seed: int) -> Iterator[Make]:
     """Texts without end: one to six pieces, repeated. Each says by its `__name__` what it repeats."""
     draw = random.Random(seed)
     while True:

@@ -1,9 +1,11 @@
 """No input costs more than its length: what a stranger may write grows the work in proportion, whatever it says.
 
-The costliest inputs, in µs a byte: `python -m tests.hostile`.
+The costliest inputs, in µs a byte: `python -m tests.hostile`; a worker under them: `python -m tests.hostile.stream`.
 """
 
+import pkgutil
 import time
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,8 +14,11 @@ from models.errors import Rejected
 from models.posts import MAX_TEXT_CHARS, parse_post
 from models.records import Frame, Origin, Post
 from models.text import MOST_MARKS, READ_CHARS, clean, mask, repair
+from streams.broker.topics import AGENTS
 from streams.pipeline import stages
-from tests.hostile.inputs import LINES, TEXTS, line
+from tests.hostile.__main__ import ways
+from tests.hostile.cost import PARTS, Cost
+from tests.hostile.inputs import LINES, TEXTS, crowd, crying, line
 
 
 def seconds(work, argument):
@@ -42,6 +47,65 @@ def assert_in_proportion(work, make, length):
 @pytest.mark.parametrize("work", [clean, repair, mask])
 def test_a_text_costs_in_proportion_to_its_length(work, name):
     assert_in_proportion(work, TEXTS[name], MAX_TEXT_CHARS)
+
+
+@pytest.fixture(scope="module")
+def cost():
+    return Cost()
+
+
+@pytest.fixture(scope="module")
+def ordinary(cost):
+    """µs a byte of ordinary posts."""
+    return cost.a_byte(cost.ordinary, 3)["all"]
+
+
+MOST_TIMES = 5.0  # what a byte of ordinary posts costs
+
+
+def assert_cheap(cost, ordinary, record):
+    """In all a worker does, each text for the first time. Up to three times: see `assert_in_proportion`."""
+    found = [cost.a_byte(record, 1)]
+    while found[-1]["all"] > MOST_TIMES * ordinary and len(found) < 3:
+        found.append(cost.a_byte(record, 1))
+    assert found[-1]["all"] <= MOST_TIMES * ordinary, (found, ordinary)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_text_costs_a_worker_more_than_five_times_ordinary_posts_byte_for_byte(cost, ordinary, name):
+    for _, record in ways(name, TEXTS[name]):
+        assert_cheap(cost, ordinary, record)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_no_line_costs_a_worker_more_than_five_times_ordinary_posts_byte_for_byte(cost, ordinary, name):
+    assert_cheap(cost, ordinary, LINES[name](200_000))
+
+
+def test_what_is_measured_is_the_work_of_every_agent(cost):
+    assert tuple(PARTS) == AGENTS
+    spent = cost.of(crowd(*[crying(TEXTS["Chinese"](2_000))] * 3))
+    assert all(spent[part] > 0 for part in AGENTS), spent
+
+
+DEEP = {
+    "normalise": "models.posts.identify", "embed": "models.encoders.static.clean", "match": "models.alerts.signs_in",
+    "cluster": "models.clusters.live.terms_of", "rest": "streams.pipeline.replay.decode_frame",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", DEEP)
+def test_a_stage_that_takes_long_over_a_text_is_seen_whichever_it_is(cost, part):
+    work, record = pkgutil.resolve_name(DEEP[part]), crowd(crying("x"))
+
+    def slowly(*args, **options):
+        end = time.process_time() + 0.2
+        while time.process_time() < end:
+            pass
+        return work(*args, **options)
+
+    with mock.patch(DEEP[part], slowly):
+        assert cost.of(record)[part] >= 0.2
 
 
 def refused(record):

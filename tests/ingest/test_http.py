@@ -26,7 +26,7 @@ async def serving(raw, config=None, **writer_config):
     with raw.writer(linger_s=0.01, **writer_config) as writer:
         server = PostServer(writer, Sources({TOKEN: "gov", OTHER: "web"}), config or HttpConfig())
         transport = httpx.ASGITransport(server.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://ingest", headers=BEARER) as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=BEARER) as client:
             yield client, writer, server
 
 
@@ -143,6 +143,26 @@ async def test_when_the_broker_fails_the_answer_is_503_and_health_says_so(raw, m
         answer = await client.post("/posts", content=ndjson(1))
         assert answer.status_code == 503 and "did not take" in answer.json()["reason"]
         assert (await client.get("/healthz")).status_code == 503
+
+
+@pytest.mark.parametrize("host", ["attacker.example", "attacker.example:8090", "localhost.attacker.example", ""])
+async def test_a_page_of_somebody_else_reaches_nothing_by_giving_its_name_our_address(raw, host):
+    async with serving(raw) as (client, writer, _):
+        assert (await client.post("/posts", content=ndjson(1), headers={"Host": host})).status_code == 400
+        assert (await client.get("/healthz", headers={"Host": host})).status_code == 400
+        assert writer.counts.read == 0
+        assert (await client.post("/posts", content=ndjson(1), headers={"Host": "127.0.0.1:8090"})).status_code == 202
+
+
+async def test_partners_ask_by_the_names_that_the_settings_say(raw):
+    with raw.writer(linger_s=0.01) as writer:
+        server = PostServer(writer, Sources({TOKEN: "gov"}), allowed_hosts="posts.example.org, 127.0.0.1")
+        transport = httpx.ASGITransport(server.app)
+        async with httpx.AsyncClient(
+            transport=transport, base_url="https://posts.example.org", headers=BEARER
+        ) as client:
+            assert (await client.post("/posts", content=ndjson(1))).status_code == 202
+            assert (await client.get("/livez", headers={"Host": "localhost"})).status_code == 400
 
 
 async def test_nobody_deletes_edits_or_forges_a_post_of_another_source(raw):

@@ -1,13 +1,16 @@
 """The stages: what becomes of a line, an edit, a deletion."""
 
 import json
+from unittest import mock
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.alerts import make_alerts, place_in_cluster
+from models.bars import Bars
 from models.encoders.load import load_encoder
 from models.errors import VersionMismatch
 from models.matching import MatchConfig, Matcher
@@ -89,6 +92,26 @@ def test_embedding_several_frames_at_once_equals_embedding_each(encoder):
         alone = stages.embed(frame, encoder)
         assert one.origin == frame.origin
         assert np.allclose(unpack_vectors(one), unpack_vectors(alone), atol=1e-3)
+
+
+def test_matching_several_frames_at_once_equals_matching_each_and_takes_one_comparison(encoder):
+    budgeted = msgspec.structs.replace(WATER, alerts_per_hour=2.0)
+    matcher, texts = Matcher(MatchConfig(contrast=0.0), [budgeted], encoder, []), [HELP, "nice weather", f"{HELP} now"]
+    frames = [Frame(Origin(n % 2, n), posts(*texts[: n % 4], seen_at=10.0 + n)) for n in range(9)]
+    frames.append(Frame(Origin(0, 9), [*posts("nice weather"), *posts(HELP, kind="update")]))
+    embedded = [stages.embed(frame, encoder) for frame in frames]
+    bars, others = Bars(matcher.config), Bars(matcher.config)
+    each = [stages.match(frame, matcher, bars) for frame in embedded]
+    with mock.patch.object(Matcher, "match_rows", autospec=True, side_effect=Matcher.match_rows) as asked:
+        assert stages.match_many(embedded, matcher, others) == each
+    assert asked.call_count == 1 and sum(len(frame.matches) for frame in each) > 5 and bars.now == others.now
+
+
+def test_no_more_posts_are_compared_at_once_than_memory_is_set_aside_for(encoder, matcher):
+    embedded = [stages.embed(Frame(Origin(0, n), posts(*[HELP] * 100)), encoder) for n in range(5)]
+    with mock.patch.object(Matcher, "match_rows", autospec=True, side_effect=Matcher.match_rows) as asked:
+        assert len(stages.match_many(embedded, matcher)) == 5 and stages.match_many([], matcher) == []
+    assert [len(call.args[1]) for call in asked.call_args_list] == [200, 200, 100]
 
 
 def test_a_frame_of_another_encoder_version_is_refused(encoder, matcher):

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import random
+from collections import Counter
 
 import msgspec
 import pytest
@@ -13,6 +15,7 @@ from models.moments import epoch_s, rfc3339
 from models.queries import Query
 from models.records import ClusterEvent, Deletion, Match, MatchedFrame, Origin, Post, Repeat
 from streams.config import Settings
+from streams.dashboard.crowds import Crowds
 from streams.pipeline.clusters import place_alerts
 from streams.pipeline.memory import MemoryAlerts
 from streams.pipeline.stages import settle_alerts
@@ -25,10 +28,11 @@ pytestmark = pytest.mark.redis
 QUERY = Query("need.water", "need", "water", "Drinking water", {"en": ["We need water"]}, "WASH", "#need +water")
 
 
-def alert_for(post_id="p1", seen_at=1000.0):
-    post = Post(post_id, "we need water", seen_at - 1, seen_at, "en", "sms")
-    match = Match(post_id, "need.water", QUERY.version, "alert", 0.6, 0.5, None, "We need water", "en", 0.9)
-    return make_alert(post, match, QUERY, "v1")
+def alert_for(post_id="p1", seen_at=1000.0, author=None, source="sms", level="alert", category="water", cluster=None):
+    post = Post(post_id, "we need water", seen_at - 1, seen_at, "en", source, author=author)
+    match = Match(post_id, "need.water", QUERY.version, level, 0.6, 0.5, None, "We need water", "en", 0.9)
+    made = make_alert(post, match, msgspec.structs.replace(QUERY, category=category), "v1")
+    return made if cluster is None else place_in_cluster(made, cluster)
 
 
 @pytest.fixture
@@ -120,6 +124,86 @@ async def test_the_oldest_alerts_leave_the_list_when_there_are_too_many(view):
     await view.put_alerts([alert_for(f"p{n}", 1000.0 + n) for n in range(15)])
     assert [a.post.id for a in await view.recent_alerts()] == [f"p{n}" for n in range(14, 4, -1)]
     assert await view.redis.zcard(view.key("alerts")) == 10
+
+
+FLOODS = {
+    "one author": lambda n: {"author": "loud"},
+    "one account": lambda n: {"post_id": f"bsky:loud/{n}"},
+    "many authors, one cluster": lambda n: {"author": f"bot{n}", "cluster": "c9"},
+    "many authors of another source": lambda n: {"author": f"bot{n}", "source": "loud"},
+    "suggestions of many authors": lambda n: {"author": f"bot{n}", "level": "suggestion"},
+    "another category": lambda n: {"author": f"bot{n}", "category": "money"},
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+async def test_a_flood_pushes_out_itself_and_not_the_real_alerts_that_came_before(view, flood):
+    real = [alert_for(f"real{n}", 1000.0 + n, author=f"a{n}") for n in range(4)]
+    await view.put_alerts(real)
+    for start in range(0, 100, 7):
+        told = [{"post_id": f"f{n}", "seen_at": 2000.0 + n} | FLOODS[flood](n) for n in range(start, start + 7)]
+        await view.put_alerts([alert_for(**one) for one in told])
+    kept = [a.post.id for a in await view.recent_alerts()]
+    assert kept[-4:] == ["real3", "real2", "real1", "real0"] and len(kept) == 10
+
+
+async def test_who_gives_way_is_counted_as_alerts_are_moved_withdrawn_and_left_out(view):
+    draw, told = random.Random(3), {}
+    for n in range(300):
+        again = draw.choice(list(told)) if told and draw.random() < 0.4 else None
+        fields = {
+            "author": draw.choice([None, "a", "b"]),
+            "source": draw.choice(["sms", "web"]),
+            "cluster": draw.choice([None, "c1", "c2"]),
+        }
+        post_id = again or f"{draw.choice(['x/', ''])}p{n}"
+        alert = alert_for(post_id, 1000.0 + n, level=draw.choice(["alert", "suggestion"]), **fields)
+        told[post_id] = msgspec.structs.replace(alert, revision=n + 1)
+        if draw.random() < 0.2:
+            told[post_id] = withdraw(told[post_id], Deletion(post_id, 0.0))
+        await view.put_alerts([told[post_id]])
+    listed = await view.recent_alerts()
+    places = {
+        k.decode(): v.decode().split("\x1f") for k, v in (await view.redis.hgetall(view.key("alert-places"))).items()
+    }
+    assert places == {a.alert_id: place_of(a) for a in listed} and len(listed) == 10
+    assert not [key async for key in view.redis.scan_iter(match=view.key("alert*")) if await view.redis.ttl(key) < 0]
+
+
+def place_of(alert):
+    named = "x" if alert.post.id.startswith("x/") else ""
+    return [f"{alert.level}/{alert.category}", alert.post.source, alert.cluster_id or "", alert.post.author or named]
+
+
+async def test_a_full_list_makes_room_for_many_and_gives_way_as_the_board_does(view):
+    draw, roomy = random.Random(5), LiveView(view.redis, Settings(redis={"recent_alerts": 320}))
+    crowds, told = Crowds(), []
+    for n in range(321):
+        fields = {"author": f"a{draw.randrange(40)}", "source": draw.choice(["sms", "web"]), "cluster": f"c{n}"}
+        told.append(alert_for(f"p{n}", 1000.0 + n, category=draw.choice(["water", "food"]), **fields))
+        crowds.add(told[-1])
+    await roomy.put_alerts(told)
+    left = {a.alert_id: a for a in told}
+    for _ in range(41):
+        crowds.remove(left.pop(gone := crowds.next_to_go()))
+    kept = {a.alert_id: a for a in await roomy.recent_alerts(1_000)}
+    assert len(kept) == len(left) == 280 and gone not in left
+
+    def sizes(alerts):
+        rooms = Counter((a.category, a.post.source) for a in alerts.values())
+        return rooms, Counter(Counter((a.category, a.post.source, a.post.author) for a in alerts.values()).values())
+
+    assert sizes(kept) == sizes(left)  # of crowds of one size another one may have given way
+
+
+async def test_alerts_that_an_earlier_version_listed_are_a_crowd_of_their_own_beside_the_new_ones(view):
+    old, new = ([alert_for(f"{name}{n}", 1000.0 + n) for n in range(8)] for name in ("old", "new"))
+    await view.put_alerts(old)
+    async for key in view.redis.scan_iter(match=view.key("alert-*")):
+        await view.redis.delete(key)  # as it was
+    await view.put_alerts(new)
+    kept = {a.post.id for a in await view.recent_alerts()}
+    assert kept == {f"new{n}" for n in range(3, 8)} | {f"old{n}" for n in range(3, 8)}
 
 
 async def test_a_post_deleted_after_any_number_of_newer_alerts_is_withdrawn_and_a_late_cluster_told(view):
