@@ -33,7 +33,7 @@ from tests.checks.ports import check_alerts, check_folder
 from tests.checks.sources import check_source
 from tests.ingest.test_bluesky import commit
 from tests.ingest.test_mastodon import status
-from tests.models.test_encoder import tiny_files, tiny_manifest
+from tests.models.tiny_bundle import tiny_files, tiny_manifest
 from tests.models.tiny_transformer import save_tiny
 from tests.outputs.invented import invent
 from training.export_onnx import Config, main

@@ -15,8 +15,8 @@ from models.records import Post
 from streams.broker.queries import publish_queries, read_queries
 from streams.broker.topics import make_topics
 from streams.config import Settings, load_settings
+from tests.dashboard.browsing import opened
 from tests.dashboard.serving import Served, frame, served
-from tests.dashboard.test_page import opened
 from tests.outputs.invented import invent
 from tests.outputs.topics import fresh_prefix
 from tests.waiting import PATIENCE_S, wait_until

@@ -12,9 +12,9 @@ from playwright.sync_api import Browser, expect
 from streams.broker.labels import read_labels
 from streams.broker.topics import make_topics
 from streams.config import Settings, load_settings
+from tests.dashboard.browsing import cards, opened, until_open
 from tests.dashboard.seeding import fill, several
 from tests.dashboard.serving import Served, served
-from tests.dashboard.test_page import cards, opened, until_open
 from tests.outputs.topics import fresh_prefix
 from tests.waiting import PATIENCE_S, wait_until
 
