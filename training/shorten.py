@@ -24,8 +24,9 @@ from models.text import Cleaning, clean
 from training.corpus import SOURCE_WEIGHT, pair_weights
 from training.data import data_dir, training_pairs, unique_texts
 from training.jobs import run
-from training.loop import Pace, fit, run_key
+from training.loop import Pace, fit
 from training.posts import read_posts, written_posts
+from training.run_key import run_key
 from training.tables import hash_rows
 from training.tower import Evening, Tower, even_out
 from training.tower_files import write_tower
