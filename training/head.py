@@ -47,9 +47,13 @@ MAY_LEARN = frozenset(
 )
 MAY_CALIBRATE = MAY_LEARN | {"trecis-stream"}  # of their gold events; HumAID and CrisisNLP only judge
 AGREED = {
-    "water": "water", "food": "food", "shelter": "shelter", "clothing": "clothing_blankets",
-    "medical_help": "medical_help", "medical_products": "medicine",
-}  # fmt: skip
+    "water": "water",
+    "food": "food",
+    "shelter": "shelter",
+    "clothing": "clothing_blankets",
+    "medical_help": "medical_help",
+    "medical_products": "medicine",
+}
 ABSENT = -12.0  # bias of a class that no post taught
 NO_FALLBACK = Fallback(alert=6.0, suggestion=3.5, alert_rate=0.0, suggestion_rate=0.0)  # a head needs no thresholds
 

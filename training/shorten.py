@@ -32,8 +32,12 @@ from training.tower import Evening, Tower, even_out
 from training.tower_files import write_tower
 
 UI_STRINGS = {
-    "software-l10n": 0.05, "debian-apps": 0.05, "humanitarian-l10n": 0.3, "osm-presets": 0.1, "disaster-messages": 30.0,
-}  # fmt: skip
+    "software-l10n": 0.05,
+    "debian-apps": 0.05,
+    "humanitarian-l10n": 0.3,
+    "osm-presets": 0.1,
+    "disaster-messages": 30.0,
+}
 HELD_OUT = 400  # texts that say how near the student has come
 
 

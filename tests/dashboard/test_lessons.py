@@ -48,8 +48,11 @@ def test_a_verdict_is_taught_measured_and_taken_back(server, settings):
     assert POST(f"{server.url}/api/labels", json=sent).json()["text"] == alert["post"]["text"]
     (kept,) = read_labels(settings).values()
     assert (kept.post_id, kept.query_id, kept.verdict, kept.level) == (
-        alert["post"]["id"], alert["query_id"], "wrong", "alert",
-    )  # fmt: skip
+        alert["post"]["id"],
+        alert["query_id"],
+        "wrong",
+        "alert",
+    )
     taught = GET(f"{server.url}/api/taught").json()
     assert taught["said"] == {kept.key: ["wrong", "Ada"]} and taught["total"] == 1
     (measured,) = taught["precision"]

@@ -67,9 +67,15 @@ def test_an_opened_card_says_why_it_is_so_likely_and_in_the_readers_language(pag
 
 def test_the_words_that_moved_an_opened_alert_are_marked_in_its_text_and_nothing_else_changes(page, server):
     text = "🙏 <b>send</b> water now"
-    moved = {"query_id": "need.water", "log_odds": 2.0, "rest": 0.5, "words": [
-        {"start": 5, "end": 9, "by": -0.4}, {"start": 14, "end": 19, "by": 1.9},
-    ]}  # fmt: skip
+    moved = {
+        "query_id": "need.water",
+        "log_odds": 2.0,
+        "rest": 0.5,
+        "words": [
+            {"start": 5, "end": 9, "by": -0.4},
+            {"start": 14, "end": 19, "by": 1.9},
+        ],
+    }
     page.route("**/api/words?*", lambda route: route.fulfill(json={"moved": moved}))
     server.call(lambda view: view.put_alerts([invent(985, text=text, at=time.time())]))
     first = cards(page).first

@@ -25,12 +25,25 @@ WORDS = "water food doctor tent blanket road bridge flood fire house child mothe
 # What publish would measure, were there data: the shape only.
 MEASURES = {
     "matching": {
-        "set": "x", "languages_all": 2, "mean_all": 1.0, "languages_paper": 2, "mean_paper": 1.0, "mean_best_15": 1.0,
-        "lowest_paper": 1.0, "by_language": {"fr": 0.9},
+        "set": "x",
+        "languages_all": 2,
+        "mean_all": 1.0,
+        "languages_paper": 2,
+        "mean_paper": 1.0,
+        "mean_best_15": 1.0,
+        "lowest_paper": 1.0,
+        "by_language": {"fr": 0.9},
     },
-    "relatedness": {"set": "x", "languages": 0, "mean": 0.5, "mean_overlap": 0.4, "below_overlap": [], "by_language": {}},  # noqa: E501
+    "relatedness": {
+        "set": "x",
+        "languages": 0,
+        "mean": 0.5,
+        "mean_overlap": 0.4,
+        "below_overlap": [],
+        "by_language": {},
+    },  # noqa: E501
     "needs": {"set": "x", "originals": 0.3, "translations": 0.3, "chance": 0.1},
-}  # fmt: skip
+}
 
 
 def invented(word: str, lang: str) -> str:
