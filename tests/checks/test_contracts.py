@@ -89,7 +89,7 @@ ENCODERS = {
 }
 
 
-def test_all_seven_encoders_are_checked():
+def test_every_encoder_that_the_sources_hold_is_checked():
     assert classes_with({"encode"}, "models/encoders") == set(ENCODERS) and len(ENCODERS) == 7
 
 
@@ -178,7 +178,7 @@ LINES = {
 }
 
 
-def test_all_five_sources_are_checked():
+def test_every_source_is_checked():
     assert set(SOURCES) == set(LINES) and len(SOURCES) == 5
 
 
@@ -193,7 +193,7 @@ def test_a_source_keeps_its_contract(name, tmp_path):
 # -- alert formats
 
 
-def test_all_four_formats_are_checked():
+def test_every_format_is_checked():
     assert len(FORMATS) == 4
 
 
