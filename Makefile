@@ -9,11 +9,12 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: redis .venv/core
 	$(BIN)/crisis demo $(ARGS)
 
-# Two processes, a file of tests at a time, in the order of their names: the last ones are short. mypy is one of the tests.
+# Three processes on two cores, as some tests compute and some wait; a file at a time, the long ones first (tests/conftest.py).
+# mypy is one of the tests.
 test: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # What a post costs, beside the run that is kept; fails where it grew. Real posts where CRISIS_DATA holds streams.
 bench: .venv/core

@@ -25,9 +25,18 @@ from models.records import KINDS, Kind, is_notice
 __all__ = ["Query", "aid_queries", "background_texts", "check_query", "load_queries", "read_pack"]
 
 IASC_CLUSTERS = (
-    "CCCM", "Early Recovery", "Education", "Emergency Telecommunications", "Food Security", "Health", "Logistics",
-    "Nutrition", "Protection", "Shelter", "WASH",
-)  # fmt: skip
+    "CCCM",
+    "Early Recovery",
+    "Education",
+    "Emergency Telecommunications",
+    "Food Security",
+    "Health",
+    "Logistics",
+    "Nutrition",
+    "Protection",
+    "Shelter",
+    "WASH",
+)
 
 
 class Query(Struct, frozen=True, dict=True, omit_defaults=True, forbid_unknown_fields=True):  # dict: to keep a hash

@@ -1,8 +1,7 @@
 """Finds recent posts by meaning: time-sliced faiss segments, the oldest dropped whole.
 
-Segments hold float16 vectors (what frames carry, so nothing is lost). faiss cannot delete from most indexes and is
-slow where it can, so the vector of a hidden row is masked, and goes with its segment; the post itself is dropped at
-once. An inverted file does not pay: its lists would be trained again and again on a window that slides.
+Segments (`search_segment.py`) hold float16 vectors (what frames carry, so nothing is lost). An inverted file does not
+pay: its lists would be trained again and again on a window that slides.
 
 A segment that takes no more posts is scanned in two steps: all of it in 4 bits for every two dimensions (product
 quantisation, Jégou et al. 2011, https://doi.org/10.1109/TPAMI.2010.57, as faiss' "fast scan" holds it), then its likely
@@ -24,22 +23,19 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 import faiss
-import msgspec
 import numpy as np
 from msgspec import Struct
 
 from models.errors import VersionMismatch
 from models.records import KINDS, Kind, MatchedFrame, Post, account_of
+from models.search_segment import Segment, unpack
 
 __all__ = ["Found", "SearchIndex"]
 
 KIND_BITS: dict[str, int] = {kind: 1 << place for place, kind in enumerate(KINDS)}
 SEGMENTS_AT_LEAST = 16  # a segment is closed early at this share of max_posts, so that dropping one is a small step
-LIKELY = 128  # rows of a segment that are scored exactly, and four more for each that is asked for
 COARSE_FROM = 5_000  # posts: a smaller segment is scanned exactly, and fewer say too little of how vectors lie
 TRAINED_ON = 10_000  # posts: sixteen means of two dimensions each need no more
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Post).decode
 
 
 class Found(Struct, frozen=True):
@@ -47,61 +43,6 @@ class Found(Struct, frozen=True):
 
     post: Post
     score: float
-
-
-class _Segment:
-    """Posts of one slice of stream time, in arrival order."""
-
-    def __init__(self, dim: int, start: float) -> None:
-        self.start = start
-        self.index = faiss.IndexScalarQuantizer(dim, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
-        self.coarse: faiss.Index | None = None  # the same rows in a few bits, once it takes no more
-        self.posts: list[bytes] = []
-        self.ids: list[str] = []
-        self.rows = np.zeros(256, [("at", "f8"), ("lang", "i4"), ("kinds", "u1"), ("shown", "?")])
-
-    def append(self, posts: Sequence[Post], vectors: np.ndarray, langs: list[int], kinds: list[int]) -> None:
-        start, end = len(self.posts), len(self.posts) + len(posts)
-        if end > len(self.rows):
-            more = max(end, 2 * len(self.rows)) - len(self.rows)
-            self.rows = np.concatenate([self.rows, np.zeros(more, self.rows.dtype)])
-        new = self.rows[start:end]
-        new["at"], new["lang"], new["kinds"], new["shown"] = [p.created_at for p in posts], langs, kinds, True
-        self.posts += [_encode(p) for p in posts]
-        self.ids += [p.id for p in posts]
-        self.index.add(np.ascontiguousarray(vectors, dtype=np.float32))
-
-    def drop(self, row: int) -> None:
-        """Nobody finds it any more, and nothing of its text is left; a search under way may still hold its row."""
-        self.rows["shown"][row] = False
-        self.posts[row] = b""
-
-    def search(
-        self, vector: np.ndarray, k: int, langs: Collection[int] | None, since: float, kinds: int
-    ) -> list[tuple[float, int]]:
-        """(score, row) of the best k rows that are shown and pass the filters."""
-        rows = self.rows[: self.index.ntotal]
-        keep = rows["shown"] & (rows["at"] >= since)
-        if langs is not None:
-            keep &= np.isin(rows["lang"], list(langs))
-        if kinds:
-            keep &= (rows["kinds"] & kinds) > 0
-        if not (found := int(keep.sum())):
-            return []
-        if self.coarse is not None and 2 * found > len(rows):
-            likely = np.zeros(len(rows), bool)
-            near = self.coarse.search(vector, min(len(rows), LIKELY + 4 * k))[1][0]
-            likely[near[near >= 0]] = True
-            likely &= keep
-            if int(likely.sum()) >= min(k, found):
-                keep, found = likely, int(likely.sum())
-        mask = None
-        if found < len(rows):
-            bits = np.packbits(keep, bitorder="little")  # must outlive the search: faiss keeps a pointer
-            # the stubs of faiss know C++'s arguments, not Python's
-            mask = faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bits))  # type: ignore[call-arg, arg-type]
-        scores, at = self.index.search(vector, min(k, found), params=mask)
-        return [(float(s), int(i)) for s, i in zip(scores[0], at[0], strict=True) if i >= 0]
 
 
 class SearchIndex:
@@ -124,8 +65,8 @@ class SearchIndex:
         self.segment_s, self.window_s, self.max_posts = segment_s, window_s, max_posts
         self._most_rows = max(1, max_posts // SEGMENTS_AT_LEAST)
         self._clock = float("-inf")
-        self._segments: list[_Segment] = []  # oldest first; only the last grows
-        self._places: dict[str, tuple[_Segment, int]] = {}
+        self._segments: list[Segment] = []  # oldest first; only the last grows
+        self._places: dict[str, tuple[Segment, int]] = {}
         self._accounts: Counter[str] = Counter()  # posts of each account in _places: most that close have none
         self._gone: dict[str, float] = {}  # hidden account → stream time then, oldest first
         self._langs: dict[str, int] = {}
@@ -194,7 +135,7 @@ class SearchIndex:
                     return i
                 if last is None:  # time begins: accounts hidden before count from here
                     self._gone = dict.fromkeys(self._gone, clock)
-                self._segments.append(_Segment(self.dim, clock))
+                self._segments.append(Segment(self.dim, clock))
                 self._clock = clock
                 self._drop()
             self._clock = clock
@@ -239,7 +180,7 @@ class SearchIndex:
             segment, row = self._forget(post_id)
             segment.drop(row)
 
-    def _forget(self, post_id: str) -> tuple[_Segment, int]:
+    def _forget(self, post_id: str) -> tuple[Segment, int]:
         if (account := account_of(post_id)) != post_id:
             self._accounts[account] -= 1
             if not self._accounts[account]:
@@ -274,7 +215,7 @@ class SearchIndex:
             newest += [(s, order, i) for s, i in segment.search(vector, k, *filters)]
         best = sorted(newest, key=lambda hit: (-hit[0], -hit[1], -hit[2]))[:k]
         packed = ((segments[order - 1].posts[i], score) for score, order, i in best)
-        return [Found(_decode(post), score) for post, score in packed if post]  # dropped meanwhile: in none
+        return [Found(unpack(post), score) for post, score in packed if post]  # dropped meanwhile: in none
 
     def recent(self, since: float, most: int) -> list[tuple[list[Post], np.ndarray]]:
         """The newest posts that are shown and were created since (epoch seconds), with their vectors (n, dim) float32,
@@ -290,7 +231,7 @@ class SearchIndex:
                 packed = [segment.posts[i] for i in places]
                 vectors = segment.index.reconstruct_batch(places) if len(places) else None
             if vectors is not None:
-                found.append(([_decode(post) for post in packed], vectors))
+                found.append(([unpack(post) for post in packed], vectors))
                 most -= len(packed)
         return found[::-1]
 

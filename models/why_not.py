@@ -53,9 +53,10 @@ def _yields(matcher: Matcher, best: int, likely: np.ndarray, bars: np.ndarray, g
     """For a query that reached its bar and yet gave no alert by itself: the likelier opposite is below its own."""
     mine = matcher.queries[best]
     opposite = [
-        i for i, q in enumerate(matcher.queries)
+        i
+        for i, q in enumerate(matcher.queries)
         if q.category == mine.category and i != best and likely[i] > likely[best]
-    ]  # fmt: skip
+    ]
     if opposite:
         other = opposite[0]
         return (

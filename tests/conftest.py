@@ -20,15 +20,15 @@ from hypothesis import settings
 from models.errors import ServiceError
 from streams.embedded.redis import EmbeddedRedis, find_redis_server
 from tests.services.broker import run_broker_in_thread
-from tests.services.kafka import running_kafka
+from tests.services.kafka import kafka_for_all, running_kafka
 from tests.services.needs import Missing, lacking
 from tests.services.redis import running_redis
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-# `make test` runs two of us side by side, each with services of its own: pools as wide as the machine would only be in
-# the other's way. Before anything imports numpy or torch.
+# `make test` runs three of us side by side: pools as wide as the machine would only be in the others' way. Before
+# anything imports numpy or torch.
 if os.environ.get("PYTEST_XDIST_WORKER"):
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -46,6 +46,15 @@ MARKED_BY_FIXTURE = {
     "browser": "browser",
     "data_dir": "data",
 }
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Of several processes the first starts Apache Kafka for all, while they collect; what is missing each tells."""
+    first_of_several = config.getoption("numprocesses", None) and not os.environ.get("PYTEST_XDIST_WORKER")
+    if first_of_several and not os.environ.get("CRISIS_TEST_BROKER"):
+        with contextlib.suppress(Missing), contextlib.ExitStack() as stack:
+            stack.enter_context(kafka_for_all())
+            config.add_cleanup(stack.pop_all().close)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -75,9 +75,18 @@ ROOMS: dict[str, set[str]] = {
     "worker": {"pipeline", "broker", "view", "releases", "web"},
     "dashboard": {"pipeline", "broker", "view", "outputs", "search", "web"},
     "commands": {
-        "pipeline", "broker", "embedded", "view", "ingest", "outputs", "releases", "search", "worker", "dashboard"
+        "pipeline",
+        "broker",
+        "embedded",
+        "view",
+        "ingest",
+        "outputs",
+        "releases",
+        "search",
+        "worker",
+        "dashboard",
     },
-}  # fmt: skip
+}
 ON_TOP = {"app", "cli", "metrics"}  # modules of streams/ that lie in no room
 
 
@@ -248,9 +257,18 @@ def test_models_and_the_pipeline_import_no_client_however_far_one_follows():
 
 @pytest.mark.parametrize(
     "module",
-    ["streams.cli", "streams.commands.replay", "streams.dashboard.app", "streams.commands.query", "streams.commands.search",  # noqa: E501
-     "streams.commands.encoder", "streams.commands.ingest", "streams.commands.demo", "streams.commands.worker"],
-)  # fmt: skip
+    [
+        "streams.cli",
+        "streams.commands.replay",
+        "streams.dashboard.app",
+        "streams.commands.query",
+        "streams.commands.search",  # noqa: E501
+        "streams.commands.encoder",
+        "streams.commands.ingest",
+        "streams.commands.demo",
+        "streams.commands.worker",
+    ],
+)
 def test_what_is_no_worker_starts_without_faust(module):
     run_without(("faust",), f"import {module}\n")
 

@@ -15,7 +15,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PATIENCE_S = 480.0
-LOOK_S = 0.05  # between two looks: who waits takes no time from what is waited for
+LOOK_S, LONGEST_LOOK_S = 0.01, 0.25  # between two looks, at first and in the end: what comes at once is seen at once,
+LONGER = 1.3  # and who waits long takes little time from what is waited for
 
 
 def wait_until(condition: Callable[[], T], told: Callable[[], object] = lambda: "") -> T:
@@ -23,16 +24,17 @@ def wait_until(condition: Callable[[], T], told: Callable[[], object] = lambda: 
 
     Raises AssertionError after PATIENCE_S.
     """
-    deadline = time.monotonic() + PATIENCE_S
+    deadline, look_s = time.monotonic() + PATIENCE_S, LOOK_S
     while not (found := condition()):
         assert time.monotonic() < deadline, f"not within {PATIENCE_S:g} s: {told()}"
-        time.sleep(LOOK_S)
+        time.sleep(look_s)
+        look_s = min(LONGEST_LOOK_S, look_s * LONGER)
     return found
 
 
 async def until(condition: Callable[[], T | Awaitable[T]], told: Callable[[], object] = lambda: "") -> T:
     """`wait_until` on an event loop; the condition may be asked with `await`."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline, look_s = time.monotonic() + PATIENCE_S, LOOK_S
     while True:
         found = condition()
         if inspect.isawaitable(found):
@@ -40,4 +42,5 @@ async def until(condition: Callable[[], T | Awaitable[T]], told: Callable[[], ob
         if found:
             return found
         assert time.monotonic() < deadline, f"not within {PATIENCE_S:g} s: {told()}"
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(look_s)
+        look_s = min(LONGEST_LOOK_S, look_s * LONGER)

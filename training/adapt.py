@@ -36,9 +36,10 @@ from training.head import Config as HeadConfig
 from training.head import fit_classes
 from training.jobs import run
 from training.labels import everyday
-from training.loop import Pace, fit, run_key
+from training.loop import Pace, fit
 from training.losses import supervised_contrast
 from training.posts import classes, read_posts, written_posts
+from training.run_key import run_key
 from training.tables import hash_rows
 from training.tower import Evening, Tower, even_out
 from training.tower_files import write_tower

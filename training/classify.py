@@ -23,7 +23,6 @@ from msgspec import Struct
 from safetensors.torch import save_file
 from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
-from transformers import AutoModel, AutoTokenizer
 
 from models.encoders.bundle import MANIFEST
 from models.encoders.load import FLOOD, load_encoder
@@ -32,8 +31,9 @@ from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training.data import DataError
 from training.jobs import cache_dir, model_named, run, write_atomically, write_result
-from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
+from training.loop import BEST, Pace, autocast, device, fit, load_weights
 from training.metrics import mean_interval
+from training.run_key import run_key
 from training.tables import bundled_posts, hash_rows, read_table
 
 __all__ = ["Config", "probe"]
@@ -162,6 +162,8 @@ class MeanPooled(torch.nn.Module):
 
     def __init__(self, base: str, texts: list[str], classes: int, config: Config) -> None:
         super().__init__()
+        from transformers import AutoModel, AutoTokenizer  # seconds to import: a head on vectors needs none
+
         self.tokenizer = AutoTokenizer.from_pretrained(base)
         self.body = AutoModel.from_pretrained(base)
         self.dropout = torch.nn.Dropout(config.dropout)

@@ -35,7 +35,8 @@ from models.text import Cleaning, clean
 from training import mlm
 from training.data import DataError
 from training.jobs import cache_dir, model_named, run, write_result
-from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
+from training.loop import BEST, Pace, autocast, device, fit, load_weights
+from training.run_key import run_key
 from training.tables import bundled_posts, hash_rows, read_table
 
 

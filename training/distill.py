@@ -34,9 +34,10 @@ from models.text import Cleaning
 from training.corpus import SOURCE_WEIGHT, Corpus, capped, pair_weights, to_bags, without_accents
 from training.data import SOURCES, Pairs, data_dir, training_pairs, unique_texts
 from training.jobs import cache_dir, run, write_atomically, write_result
-from training.loop import Pace, fit, run_key
+from training.loop import Pace, fit
 from training.losses import in_batch_contrast
 from training.mixture import find_teacher
+from training.run_key import run_key
 from training.runs import read_run
 from training.static_table import Static, join, start_table, with_dropout
 from training.students import distil_transformer

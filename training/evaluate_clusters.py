@@ -23,7 +23,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from msgspec import Struct
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from models.clustering import ClusterConfig, Clusterer
 from models.clusters.thresholds import suggest_thresholds
@@ -84,6 +83,8 @@ def b_cubed(gold: Sequence[Hashable], found: Sequence[Hashable]) -> tuple[float,
 
 def scores(gold: Sequence[int], found: Sequence[str]) -> dict[str, float]:
     """B³, NMI (arithmetic mean) and adjusted Rand index; clusters in all, of five posts and more, biggest share."""
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score  # seconds to import
+
     precision, recall, f1 = b_cubed(gold, found)
     numbers = {name: i for i, name in enumerate(dict.fromkeys(found))}
     labels, sizes = [numbers[f] for f in found], Counter(found)

@@ -24,11 +24,20 @@ __all__ = ["Labelled", "Messages", "Ordinary", "disaster_messages", "everyday", 
 
 # label of disaster-messages-multilingual → category of the need; the other labels name no single need
 DISASTER_LABELS = {
-    "water": "water", "food": "food", "shelter": "shelter", "clothing": "clothing_blankets",
-    "medical_help": "medical_help", "medical_products": "medicine", "money": "money",
-    "missing_people": "missing_people", "search_and_rescue": "search_rescue", "transport": "evacuation_transport",
-    "electricity": "electricity_fuel", "security": "safety_looting", "tools": "heavy_equipment",
-}  # fmt: skip
+    "water": "water",
+    "food": "food",
+    "shelter": "shelter",
+    "clothing": "clothing_blankets",
+    "medical_help": "medical_help",
+    "medical_products": "medicine",
+    "money": "money",
+    "missing_people": "missing_people",
+    "search_and_rescue": "search_rescue",
+    "transport": "evacuation_transport",
+    "electricity": "electricity_fuel",
+    "security": "safety_looting",
+    "tools": "heavy_equipment",
+}
 
 
 class Messages(Struct, frozen=True):

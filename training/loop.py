@@ -6,8 +6,6 @@ draws from its own seed, so nothing random has to be saved. Checkpoints are safe
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -20,10 +18,7 @@ from rich.progress import Progress
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from models.encoders.load import FLOOD
 from models.errors import ConfigError
-
-__all__ = ["run_key"]
 
 CHECKPOINT = "checkpoint.safetensors"
 BEST = "best.safetensors"
@@ -249,25 +244,3 @@ def check_key(path: Path, found: str, key: str) -> None:
         raise ConfigError(
             f"{path.parent} holds another run (other knobs, data or base): choose out=FOLDER, or remove it"
         )
-
-
-def run_key(config: Struct, data_hash: str) -> str:
-    """Every knob but where the output goes, the data, and what lies in the folders and files that knobs name: a base
-    that was trained again at the same place makes another run.
-    """
-    knobs = {name: value for name, value in msgspec.to_builtins(config).items() if name != "out"}
-    read = {name: contents for name, value in knobs.items() if (contents := _contents(value))}
-    return json.dumps([knobs, data_hash, read], sort_keys=True)
-
-
-def _contents(value: object) -> str:
-    """A hash of the file, or of the files directly in the folder, that a knob names; "" if it names none."""
-    path = FLOOD if value == "bundled" else Path(value) if isinstance(value, str) and value else None
-    if path is None or not path.exists():
-        return ""
-    digest = hashlib.sha256()
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-        if file.is_file():
-            with file.open("rb") as content:
-                digest.update(f"{file.name} {hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode())
-    return digest.hexdigest()

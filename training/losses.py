@@ -13,9 +13,13 @@ import torch
 from training.loop import fast_dtype
 
 __all__ = [
-    "cosine_regression", "hard_negative_contrast", "in_batch_contrast", "mse", "multiple_negatives_ranking",
+    "cosine_regression",
+    "hard_negative_contrast",
+    "in_batch_contrast",
+    "mse",
+    "multiple_negatives_ranking",
     "supervised_contrast",
-]  # fmt: skip
+]
 
 
 def mse(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:

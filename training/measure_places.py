@@ -11,7 +11,6 @@ places are invented, say by language how often a word is taken for a place that 
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import time
@@ -26,7 +25,7 @@ from msgspec import Struct
 from models.places.gazetteer import Gazetteer, Place
 from models.places.mentions import LEAST_CONFIDENCE, WEIGHTS, Find, finds, named_in
 from models.places.names import fold
-from training.data import data_dir
+from training.data import data_dir, read_lines
 from training.jobs import run, write_result
 from training.posts import HERE
 
@@ -52,11 +51,10 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 def rows(name: str, split: str) -> Iterator[dict[str, Any]]:
     """Posts of one IDRISI set with their marked places."""
-    with gzip.open(data_dir() / name / "tweets.jsonl.gz", "rt", encoding="utf-8") as lines:
-        for row in map(json.loads, lines):
-            if row["split"] == split:
-                marked = [m for m in row.get("location_mentions", []) if m.get("offset_ok", True)]
-                yield row | {"location_mentions": marked}
+    for row in map(json.loads, read_lines(data_dir() / name / "tweets.jsonl.gz")):
+        if row["split"] == split:
+            marked = [m for m in row.get("location_mentions", []) if m.get("offset_ok", True)]
+            yield row | {"location_mentions": marked}
 
 
 def over(find: Find, marked: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

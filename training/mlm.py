@@ -31,7 +31,8 @@ from models.text import Cleaning, clean
 from training import tokenizer as tokenizer_job
 from training.data import DataError, data_dir, labelled_posts, training_pairs
 from training.jobs import cache_dir, model_named, run, write_result
-from training.loop import BEST, Pace, autocast, device, fit, load_weights, run_key
+from training.loop import BEST, Pace, autocast, device, fit, load_weights
+from training.run_key import run_key
 from training.tables import bundled_posts, hash_rows, read_texts
 
 KNOWN = {"roberta": "FacebookAI/roberta-base", "bertweet": "vinai/bertweet-base"}

@@ -124,10 +124,17 @@ def write_model(out: Path, packed: PackedModel) -> None:
 
     t = packed.tensors
     config = BertConfig(
-        vocab_size=len(t["emb.word"]), hidden_size=packed.width, num_hidden_layers=packed.layers,
-        num_attention_heads=packed.heads, intermediate_size=packed.inner, max_position_embeddings=packed.positions,
-        type_vocab_size=len(t["emb.type"]), layer_norm_eps=packed.eps, pad_token_id=1, hidden_act="gelu",
-    )  # fmt: skip
+        vocab_size=len(t["emb.word"]),
+        hidden_size=packed.width,
+        num_hidden_layers=packed.layers,
+        num_attention_heads=packed.heads,
+        intermediate_size=packed.inner,
+        max_position_embeddings=packed.positions,
+        type_vocab_size=len(t["emb.type"]),
+        layer_norm_eps=packed.eps,
+        pad_token_id=1,
+        hidden_act="gelu",
+    )
     model = BertModel(config, add_pooling_layer=False)
     model.load_state_dict({name: torch.from_numpy(array) for name, array in _state(packed).items()})
     model.save_pretrained(out)
@@ -146,10 +153,15 @@ def _state(packed: PackedModel) -> Mapping[str, np.ndarray]:
         "embeddings.LayerNorm.bias": t["emb.ln.b"],
     }
     parts = {
-        "attention.self.query": "q", "attention.self.key": "k", "attention.self.value": "v",
-        "attention.output.dense": "ao", "attention.output.LayerNorm": "aln",
-        "intermediate.dense": "fi", "output.dense": "fo", "output.LayerNorm": "oln",
-    }  # fmt: skip
+        "attention.self.query": "q",
+        "attention.self.key": "k",
+        "attention.self.value": "v",
+        "attention.output.dense": "ao",
+        "attention.output.LayerNorm": "aln",
+        "intermediate.dense": "fi",
+        "output.dense": "fo",
+        "output.LayerNorm": "oln",
+    }
     for layer in range(packed.layers):
         for theirs, ours in parts.items():
             state[f"encoder.layer.{layer}.{theirs}.weight"] = t[f"l{layer}.{ours}.w"]
@@ -190,9 +202,13 @@ def _nfkc_table() -> bytes:
 
     buffer = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=(f"word{i} of {i * 7}" for i in range(200)), model_writer=buffer, vocab_size=60,
-        hard_vocab_limit=False, normalization_rule_name="nmt_nfkc", minloglevel=2,
-    )  # fmt: skip
+        sentence_iterator=(f"word{i} of {i * 7}" for i in range(200)),
+        model_writer=buffer,
+        vocab_size=60,
+        hard_vocab_limit=False,
+        normalization_rule_name="nmt_nfkc",
+        minloglevel=2,
+    )
     model = sentencepiece_model_pb2.ModelProto()
     model.ParseFromString(buffer.getvalue())
     return model.normalizer_spec.precompiled_charsmap

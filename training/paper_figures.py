@@ -91,12 +91,10 @@ METHODS = (
             ("before", "mnr-hard-negatives.json", "error_before"),
             ("after", "mnr-hard-negatives.json", "error_best"),
         ),
-        (
-            ("D_avg of CrisisLex", {**D_AVG, "table": "6", "system": "CT-M1-BestLoss-SE (MNR with hard negatives)"}),
-        ),
+        (("D_avg of CrisisLex", {**D_AVG, "table": "6", "system": "CT-M1-BestLoss-SE (MNR with hard negatives)"}),),
         "the contradicted sentence as negative; theirs QQP. 100 held-out rows tell no difference of a few points",
     ),
-)  # fmt: skip
+)
 
 
 def at(metrics: Mapping, place: str) -> float:

@@ -13,7 +13,6 @@ or in a script that knows no capitals, outside of what is marked there as a plac
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections import Counter
@@ -25,7 +24,7 @@ from msgspec import Struct
 
 from models.places.gazetteer import KINDS
 from models.places.names import UNSPACED, code, fold, keys, unjoined, words
-from training.data import data_dir
+from training.data import data_dir, read_lines
 from training.jobs import run
 from training.posts import HERE
 
@@ -165,9 +164,8 @@ def common_words(root: Path) -> Counter[str]:
 def everyday(root: Path) -> Iterator[tuple[str, Sequence[str]]]:
     """Sentences in which places are not marked."""
     for path in sorted((root / "tatoeba-train").glob("*.tsv.gz")):
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for line in list(lines)[1:]:
-                yield from ((text, ()) for text in line.rstrip("\n").split("\t")[:2])
+        for line in read_lines(path)[1:]:
+            yield from ((text, ()) for text in line.split("\t")[:2])
 
 
 def written() -> Iterator[tuple[str, Sequence[str]]]:

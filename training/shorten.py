@@ -24,15 +24,20 @@ from models.text import Cleaning, clean
 from training.corpus import SOURCE_WEIGHT, pair_weights
 from training.data import data_dir, training_pairs, unique_texts
 from training.jobs import run
-from training.loop import Pace, fit, run_key
+from training.loop import Pace, fit
 from training.posts import read_posts, written_posts
+from training.run_key import run_key
 from training.tables import hash_rows
 from training.tower import Evening, Tower, even_out
 from training.tower_files import write_tower
 
 UI_STRINGS = {
-    "software-l10n": 0.05, "debian-apps": 0.05, "humanitarian-l10n": 0.3, "osm-presets": 0.1, "disaster-messages": 30.0,
-}  # fmt: skip
+    "software-l10n": 0.05,
+    "debian-apps": 0.05,
+    "humanitarian-l10n": 0.3,
+    "osm-presets": 0.1,
+    "disaster-messages": 30.0,
+}
 HELD_OUT = 400  # texts that say how near the student has come
 
 

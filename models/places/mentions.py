@@ -38,9 +38,15 @@ POSSIBLE = 0.1  # share of the people of all places of a name from which a place
 # log-odds that a find is the place that is meant, fitted by `training.measure_places` on an earlier table. On the one
 # that ships a fit gives hashtags -3.85, which would tell none: few are marked where it is fitted, many name a town
 WEIGHTS = {
-    "bias": -3.66, "several": 0.4, "people": 0.21, "share": 2.67, "capital": 0.57, "after": 1.35, "wide": 0.96,
+    "bias": -3.66,
+    "several": 0.4,
+    "people": 0.21,
+    "share": 2.67,
+    "capital": 0.57,
+    "after": 1.35,
+    "wide": 0.96,
     "tag": -1.17,
-}  # fmt: skip
+}
 
 _IGNORED = re.compile(r"https?://\S+|www\.\S+|[@＠]\w+")
 _TAG = re.compile(r"[#＃](\w+)")

@@ -124,7 +124,12 @@ def search_1(lab: object) -> dict[str, float]:
 LONG = ("clusters.window.1", "search.1")
 SCENARIOS = {
     "clusters.save.2": (clusters_save_2, dict.fromkeys(("mean", "longest"), ("ms", 2.0)) | {"live": ("clusters", 1.1)}),
-    "clusters.window.1": (clusters_window_1, {f"at_{at}": ("µs/post", 1.4) for at in AT} | {"growth": ("ratio", 1.3)}
-                          | {f"live_{at}": ("clusters", 1.1) for at in AT} | {f"mb_{at}": ("MB", 1.3) for at in AT}),
+    "clusters.window.1": (
+        clusters_window_1,
+        {f"at_{at}": ("µs/post", 1.4) for at in AT}
+        | {"growth": ("ratio", 1.3)}
+        | {f"live_{at}": ("clusters", 1.1) for at in AT}
+        | {f"mb_{at}": ("MB", 1.3) for at in AT},
+    ),
     "search.1": (search_1, dict.fromkeys(("median", "p99"), ("ms", 2.0)) | {"mb": ("MB", 1.2)}),
-}  # fmt: skip
+}

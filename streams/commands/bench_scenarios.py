@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import contextlib
 import itertools
 import json
 import os
@@ -24,6 +24,7 @@ from models.records import MatchedFrame, Origin, Post
 from streams.commands.bench_growth import SCENARIOS as GROWTH
 from streams.commands.bench_queries import SIZES, frames_of, measure_queries
 from streams.config import Settings
+from streams.ingest.lines import open_lines
 from streams.pipeline import stages
 from streams.pipeline.clusters import ClusterStage
 from streams.pipeline.replay import replay_records
@@ -56,15 +57,10 @@ class Lab:
 def real_texts() -> Iterator[str]:
     """Posts of the streams under CRISIS_DATA, taken in turn."""
     folder = Path(os.environ.get("CRISIS_DATA", "/nowhere"))
-    files = [
-        gzip.open(path, "rt", encoding="utf-8") for s in STREAMS if (path := folder / s / "stream.jsonl.gz").exists()
-    ]
-    try:
-        for lines in zip(*files, strict=False):
+    paths = [path for name in STREAMS if (path := folder / name / "stream.jsonl.gz").exists()]
+    with contextlib.ExitStack() as stack:
+        for lines in zip(*(stack.enter_context(open_lines(path)) for path in paths), strict=False):
             yield from (json.loads(line)["text"] for line in lines)
-    finally:
-        for file in files:
-            file.close()
 
 
 def invented_texts() -> Iterator[str]:
@@ -101,13 +97,19 @@ def stages_1(lab: Lab) -> dict[str, float]:
     clusters = ClusterStage.new(lab.settings.clusters_under(lab.ready.clusters), encoder.dim, encoder.version)
     parsed, embedded, matched = [], [], []
     steps: list[tuple[str, Callable[[], object]]] = [
-        ("parse", lambda: parsed.extend(
-            stages.parse(raw, Origin(0, n), START + 1e6, Pseudonyms(b"bench")) for n, raw in enumerate(lab.records))),
-        ("encode", lambda: embedded.extend(
-            stages.embed(stages.fold(p, [_NEW] * len(p.posts)), encoder) for p in parsed)),
+        (
+            "parse",
+            lambda: parsed.extend(
+                stages.parse(raw, Origin(0, n), START + 1e6, Pseudonyms(b"bench")) for n, raw in enumerate(lab.records)
+            ),
+        ),
+        (
+            "encode",
+            lambda: embedded.extend(stages.embed(stages.fold(p, [_NEW] * len(p.posts)), encoder) for p in parsed),
+        ),
         ("match", lambda: matched.extend(stages.match(frame, matcher) for frame in embedded)),
         ("cluster", lambda: clusters.add_all(matched)),
-    ]  # fmt: skip
+    ]
     for name, step in steps:
         cost[name] = _us(step, lab.number)
     whole = _us(lambda: replay_records(lab.settings, lab.records, START + 1e6, lab.ready), lab.number)
@@ -233,15 +235,26 @@ def paced(threads: int, seconds: float = 5.0) -> None:
 # id → scenario and its parts: unit, and by what factor a part may grow before it is told
 SCENARIOS: dict[str, tuple[Callable[[Lab], dict[str, float]], dict[str, tuple[str, float]]]] = {
     "yardstick": (yardstick, {"work": ("µs", 10.0)}),
-    "stages.1": (stages_1, dict.fromkeys(("parse", "encode", "match", "cluster", "all"), ("µs/post", 1.4))
-                 | {"replay_to_all": ("ratio", 1.25)}),
+    "stages.1": (
+        stages_1,
+        dict.fromkeys(("parse", "encode", "match", "cluster", "all"), ("µs/post", 1.4))
+        | {"replay_to_all": ("ratio", 1.25)},
+    ),
     "encode.1": (encode_1, {"warm": ("µs/post", 1.4), "to_tokenizer": ("ratio", 1.25)}),
-    "clusters.growth.1": (clusters_growth_1, dict.fromkeys(("at_1000", "at_8000"), ("µs/post", 1.4))
-                          | dict.fromkeys(("growth", "to_product"), ("ratio", 1.3))),
-    "clusters.save.1": (clusters_save_1, dict.fromkeys(("whole", "changed"), ("ms", 3.0))
-                        | {"changed_to_whole": ("ratio", 1.5)}),
+    "clusters.growth.1": (
+        clusters_growth_1,
+        dict.fromkeys(("at_1000", "at_8000"), ("µs/post", 1.4))
+        | dict.fromkeys(("growth", "to_product"), ("ratio", 1.3)),
+    ),
+    "clusters.save.1": (
+        clusters_save_1,
+        dict.fromkeys(("whole", "changed"), ("ms", 3.0)) | {"changed_to_whole": ("ratio", 1.5)},
+    ),
     **GROWTH,
-    "queries.1": (queries_1, {f"{part}_{count}": ("ms/frame", 1.6) for count in SIZES for part in ("mean", "p99")}
-                  | {"to_brute": ("ratio", 1.5), "missed": ("posts", 1.5), "change": ("ms", 2.0)}),
+    "queries.1": (
+        queries_1,
+        {f"{part}_{count}": ("ms/frame", 1.6) for count in SIZES for part in ("mean", "p99")}
+        | {"to_brute": ("ratio", 1.5), "missed": ("posts", 1.5), "change": ("ms", 2.0)},
+    ),
     "threads.1": (threads_1, dict.fromkeys(("one", "own"), ("cores", 3.0)) | {"one_to_own": ("ratio", 1.5)}),
-}  # fmt: skip
+}

@@ -54,8 +54,17 @@ def with_fields(command: Callable) -> Callable:
 
 
 _NAMES = (
-    "label", "iasc", "hxl", *_BARS, "languages", "sources", "area", "must", "must_not", "expires",
-)  # fmt: skip
+    "label",
+    "iasc",
+    "hxl",
+    *_BARS,
+    "languages",
+    "sources",
+    "area",
+    "must",
+    "must_not",
+    "expires",
+)
 
 
 def changed(

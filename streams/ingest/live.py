@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import click
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
+from streams.broker.backoff import Good, keep_up
 from streams.config import Settings
 from streams.ingest.cursor import Cursor
 from streams.ingest.stopping import until_stopped
@@ -40,22 +40,17 @@ async def keep_connected(session: Callable[[], Awaitable[None]], config: Reconne
     A session that received something returns when its connection ends; one that received nothing raises Disconnected,
     which doubles the pause before the next (with jitter). Other exceptions end it all.
     """
-    wait = wait_random_exponential(multiplier=config.first_wait_s, max=config.longest_wait_s)
-    while True:
-        retrying = AsyncRetrying(
-            wait=wait, retry=retry_if_exception_type(Disconnected), before_sleep=_tell, reraise=True
-        )
-        async for attempt in retrying:
-            with attempt:
-                await session()
-        log.warning("connection lost, connecting again")
-        await asyncio.sleep(config.first_wait_s)
+
+    async def once(good: Good) -> None:
+        await session()
+        good()
+        raise Disconnected("connection lost")
+
+    await keep_up(once, (Disconnected,), _tell, config.first_wait_s, config.longest_wait_s)
 
 
-def _tell(state: RetryCallState) -> None:
-    error = state.outcome.exception() if state.outcome else None
-    wait_s = state.next_action.sleep if state.next_action else 0.0
-    log.warning("%s; attempt %d in %.1f s", error, state.attempt_number + 1, wait_s)
+def _tell(error: BaseException, wait_s: float) -> None:
+    log.warning("%s; connecting again in %.1f s", error, wait_s)
 
 
 class LiveSource(Protocol):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ import msgspec
 
 from models.errors import ConfigError, Rejected
 from models.posts import decode_unique
+from streams.config.secrets import secret
 
 LEAST_CHARS = 16
 UNNAMED = "http"  # the source of a token that stands alone
@@ -48,7 +48,7 @@ class Sources:
             except (OSError, UnicodeDecodeError) as error:
                 raise ConfigError(f"cannot read the token file {token_file}: {error}") from error
         else:
-            text = os.environ.get("CRISIS_HTTP_TOKEN", "")
+            text = secret(None, "CRISIS_HTTP_TOKEN") or ""
         lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
         if not lines:
             raise ConfigError(

@@ -10,7 +10,6 @@ Source: CAP 1.2, section 3.2, https://docs.oasis-open.org/emergency/cap/v1.2/CAP
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 
 from cap_tools import models as cap
 from msgspec import Struct
@@ -19,6 +18,7 @@ from xsdata.formats.dataclass.serializers.config import SerializerConfig
 from xsdata.models.datatype import XmlDateTime
 
 from models.errors import ConfigError
+from models.moments import epoch_s, rfc3339
 from models.records import Alert
 from streams.outputs import Options, Print, print_lines
 from streams.outputs.printable import printable, shorten, web_link
@@ -58,8 +58,7 @@ class _Sent(XmlDateTime):
 
 def cap_time(at: str) -> _Sent:
     """RFC 3339 → CAP time in UTC, whole seconds."""
-    moment = datetime.fromisoformat(at).astimezone(UTC).replace(microsecond=0)
-    return _Sent(*XmlDateTime.from_datetime(moment))
+    return _Sent(*XmlDateTime.from_string(rfc3339(epoch_s(at), "seconds")))
 
 
 def check_sender(sender: str) -> str:
@@ -153,17 +152,29 @@ def _language(lang: str) -> str:
 
 def _parameters(alert: Alert) -> dict[str, str]:
     found = {
-        "alert_id": alert.alert_id, "revision": alert.revision, "kind": alert.kind, "level": alert.level,
-        "query_id": alert.query_id, "query_version": alert.query_version, "iasc": alert.iasc, "hxl": alert.hxl,
-        "score": f"{alert.score:.4f}", "threshold": f"{alert.threshold:.4f}",
+        "alert_id": alert.alert_id,
+        "revision": alert.revision,
+        "kind": alert.kind,
+        "level": alert.level,
+        "query_id": alert.query_id,
+        "query_version": alert.query_version,
+        "iasc": alert.iasc,
+        "hxl": alert.hxl,
+        "score": f"{alert.score:.4f}",
+        "threshold": f"{alert.threshold:.4f}",
         "probability": None if alert.probability is None else f"{alert.probability:.4f}",
         "priority": alert.priority,
         "priority_probability": None if alert.priority_probability is None else f"{alert.priority_probability:.4f}",
-        "encoder_version": alert.encoder_version, "cluster_id": alert.cluster_id, "post_id": alert.post.id,
-        "source": alert.post.source, "created_at": alert.post.created_at, "nearest": alert.evidence.nearest,
-        "nearest_lang": alert.evidence.nearest_lang, "nearest_cosine": f"{alert.evidence.nearest_cosine:.4f}",
+        "encoder_version": alert.encoder_version,
+        "cluster_id": alert.cluster_id,
+        "post_id": alert.post.id,
+        "source": alert.post.source,
+        "created_at": alert.post.created_at,
+        "nearest": alert.evidence.nearest,
+        "nearest_lang": alert.evidence.nearest_lang,
+        "nearest_cosine": f"{alert.evidence.nearest_cosine:.4f}",
         "signs": ", ".join(alert.evidence.signs),
-    }  # fmt: skip
+    }
     said = {name: printable(str(value)) for name, value in found.items() if value is not None}
     return {name: value for name, value in said.items() if value}
 

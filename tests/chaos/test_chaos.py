@@ -23,7 +23,8 @@ def everything_at_once(running):
     pauses(1)(running)
 
 
-def test_a_frozen_redis_a_killed_worker_and_a_pause_lose_nothing_double_nothing_and_need_no_hand():
+def test_a_frozen_redis_a_killed_worker_and_a_pause_lose_nothing_double_nothing_and_need_no_hand(monkeypatch):
+    monkeypatch.setenv("CRISIS_WORKER__SESSION_S", "4")  # what a killed one held is taken over after so long
     try:
         with scene(agents=("",)) as running:
             outcome = running.measure("all", "usual", everything_at_once)

@@ -33,8 +33,8 @@ from tests.checks.ports import check_alerts, check_folder
 from tests.checks.sources import check_source
 from tests.ingest.test_bluesky import commit
 from tests.ingest.test_mastodon import status
-from tests.models.test_encoder import tiny_files, tiny_manifest
 from tests.models.test_words import two_classes
+from tests.models.tiny_bundle import tiny_files, tiny_manifest
 from tests.models.tiny_transformer import save_tiny
 from tests.outputs.invented import invent
 from training.export_onnx import Config, main
@@ -99,7 +99,7 @@ ENCODERS = {
 }
 
 
-def test_all_eight_encoders_are_checked():
+def test_every_encoder_that_the_sources_hold_is_checked():
     assert classes_with({"encode"}, "models/encoders") == set(ENCODERS) and len(ENCODERS) == 8
 
 
@@ -188,7 +188,7 @@ LINES = {
 }
 
 
-def test_all_five_sources_are_checked():
+def test_every_source_is_checked():
     assert set(SOURCES) == set(LINES) and len(SOURCES) == 5
 
 
@@ -203,7 +203,7 @@ def test_a_source_keeps_its_contract(name, tmp_path):
 # -- alert formats
 
 
-def test_all_four_formats_are_checked():
+def test_every_format_is_checked():
     assert len(FORMATS) == 4
 
 

@@ -85,9 +85,17 @@ def test_a_released_version_that_this_machine_cannot_fetch_is_told(settings):
 
 
 @pytest.mark.parametrize(
-    "args", [["query", "list"], ["query", "show", "need.water"], ["query", "test", "water"], ["query", "remove", "need.water"],  # noqa: E501
-             ["encoder", "list"], ["encoder", "rollback"], ["topics"]],
-)  # fmt: skip
+    "args",
+    [
+        ["query", "list"],
+        ["query", "show", "need.water"],
+        ["query", "test", "water"],
+        ["query", "remove", "need.water"],  # noqa: E501
+        ["encoder", "list"],
+        ["encoder", "rollback"],
+        ["topics"],
+    ],
+)
 def test_a_command_whose_broker_is_away_says_so_in_one_sentence(args, monkeypatch):
     monkeypatch.setenv("CRISIS_BROKER__BOOTSTRAP", "127.0.0.1:1")
     done = CliRunner().invoke(crisis, args)

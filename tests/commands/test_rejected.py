@@ -45,9 +45,11 @@ def run(settings, *words):
 def raw_records(settings):
     """The values sent after the fixture's own record, which is one of them."""
     consumer = KafkaConsumer(
-        settings.topics.name("posts.raw"), bootstrap_servers=settings.broker.bootstrap, auto_offset_reset="earliest",
+        settings.topics.name("posts.raw"),
+        bootstrap_servers=settings.broker.bootstrap,
+        auto_offset_reset="earliest",
         consumer_timeout_ms=1500,
-    )  # fmt: skip
+    )
     found = [record.value for record in consumer]  # the partitions come in any order
     consumer.close()
     found.remove(RAW)

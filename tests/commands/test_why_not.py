@@ -27,9 +27,14 @@ from tests.outputs.topics import fresh_prefix
 from tests.waiting import PATIENCE_S
 
 BOATS = Query(
-    "need.boats", "need", "boats", "Boats", {"ht": ["Bring a boat, the river is all around us"]},
-    where=Where(languages=["ht"]), threshold=0.5,
-)  # fmt: skip
+    "need.boats",
+    "need",
+    "boats",
+    "Boats",
+    {"ht": ["Bring a boat, the river is all around us"]},
+    where=Where(languages=["ht"]),
+    threshold=0.5,
+)
 
 
 def post(name: str, text: str = "what a goal!") -> Post:

@@ -15,8 +15,8 @@ from models.records import Post
 from streams.broker.queries import publish_queries, read_queries
 from streams.broker.topics import make_topics
 from streams.config import Settings, load_settings
+from tests.dashboard.browsing import opened
 from tests.dashboard.serving import Served, frame, served
-from tests.dashboard.test_page import opened
 from tests.outputs.invented import invent
 from tests.outputs.topics import fresh_prefix
 from tests.waiting import PATIENCE_S, wait_until
@@ -99,10 +99,18 @@ def test_which_words_move_an_alert_is_said_of_those_on_the_board(server, setting
 
 
 REFUSED: list[dict] = [
-    {"query_id": "boats"}, {"query_id": "need.b ts"}, {"sentences": [" "]}, {"sentences": ["x"] * 51},
-    {"lang": "<b>"}, {"where": {"area": [9, 9]}}, {"where": {"colour": ["red"]}}, {"probability": 2.0},
-    {"alerts_per_hour": 5}, {"expires": "tomorrow"}, {"threshold": 0.1},
-]  # fmt: skip
+    {"query_id": "boats"},
+    {"query_id": "need.b ts"},
+    {"sentences": [" "]},
+    {"sentences": ["x"] * 51},
+    {"lang": "<b>"},
+    {"where": {"area": [9, 9]}},
+    {"where": {"colour": ["red"]}},
+    {"probability": 2.0},
+    {"alerts_per_hour": 5},
+    {"expires": "tomorrow"},
+    {"threshold": 0.1},
+]
 
 
 def test_a_draft_that_is_no_query_is_refused_and_says_why(server, settings):

@@ -12,9 +12,9 @@ from playwright.sync_api import Browser, expect
 from streams.broker.labels import read_labels
 from streams.broker.topics import make_topics
 from streams.config import Settings, load_settings
+from tests.dashboard.browsing import cards, opened, until_open
 from tests.dashboard.seeding import fill, several
 from tests.dashboard.serving import Served, served
-from tests.dashboard.test_page import cards, opened, until_open
 from tests.outputs.topics import fresh_prefix
 from tests.waiting import PATIENCE_S, wait_until
 
@@ -48,8 +48,11 @@ def test_a_verdict_is_taught_measured_and_taken_back(server, settings):
     assert POST(f"{server.url}/api/labels", json=sent).json()["text"] == alert["post"]["text"]
     (kept,) = read_labels(settings).values()
     assert (kept.post_id, kept.query_id, kept.verdict, kept.level) == (
-        alert["post"]["id"], alert["query_id"], "wrong", "alert",
-    )  # fmt: skip
+        alert["post"]["id"],
+        alert["query_id"],
+        "wrong",
+        "alert",
+    )
     taught = GET(f"{server.url}/api/taught").json()
     assert taught["said"] == {kept.key: ["wrong", "Ada"]} and taught["total"] == 1
     (measured,) = taught["precision"]

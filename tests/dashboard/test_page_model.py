@@ -16,12 +16,22 @@ NOW = 1_795_000_000.0
 
 changes = st.builds(
     lambda n, bump, query, level, lang, gone: invent(
-        n, query, lang, f"text {n}", at=NOW + n, revision=int(NOW * 1000) + bump, level=level,
+        n,
+        query,
+        lang,
+        f"text {n}",
+        at=NOW + n,
+        revision=int(NOW * 1000) + bump,
+        level=level,
         status="withdrawn" if gone else "active",
     ),
-    st.integers(0, 6), st.integers(0, 5), st.sampled_from(["need.water", "offer.water", "need.food"]),
-    st.sampled_from(["alert", "suggestion"]), st.sampled_from(["en", "ar"]), st.booleans(),
-)  # fmt: skip
+    st.integers(0, 6),
+    st.integers(0, 5),
+    st.sampled_from(["need.water", "offer.water", "need.food"]),
+    st.sampled_from(["alert", "suggestion"]),
+    st.sampled_from(["en", "ar"]),
+    st.booleans(),
+)
 
 
 def filled(alerts: list[Alert], most: int = 1000) -> Board:

@@ -23,7 +23,7 @@ from streams.commands.topics import prepare
 from streams.config import Settings, load_settings
 from streams.embedded.children import Children
 from streams.ingest.lines import head_of, key_of
-from streams.ingest.writer import open_writer
+from streams.ingest.writer import WriterConfig, open_writer
 from streams.pipeline.frames import decode_frames
 from streams.pipeline.outcomes import OUTCOMES
 from streams.view.connect import connect
@@ -91,11 +91,15 @@ class Pipeline:
             os.killpg(child.pid, signal.SIGKILL)
         await child.wait()
 
-    async def send(self, lines: Iterable[bytes]) -> int:
-        """Write lines to posts.raw and wait for the broker."""
+    async def send(self, lines: Iterable[bytes], frame_posts: int | None = None) -> int:
+        """Write lines to posts.raw and wait for the broker. frame_posts: at most so many in a record."""
+        settings = self.settings
+        if frame_posts is not None:
+            ingest = settings.ingest.model_copy(update={"writer": WriterConfig(frame_posts=frame_posts)})
+            settings = settings.model_copy(update={"ingest": ingest})
 
         def write() -> int:
-            with open_writer(self.settings) as writer:
+            with open_writer(settings) as writer:
                 n = 0
                 for line in lines:
                     writer.write(line, key=key_of(head_of(line)))

@@ -67,9 +67,14 @@ def _versions() -> dict[str, str]:
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Keep the run; what was there is compared."
 )
 def main(
-    only: tuple[str, ...], rounds: int, number: int, part: tuple[str, ...], invented: bool, profile: Path | None,
+    only: tuple[str, ...],
+    rounds: int,
+    number: int,
+    part: tuple[str, ...],
+    invented: bool,
+    profile: Path | None,
     out: Path | None,
-) -> None:  # fmt: skip
+) -> None:
     """Measure the whole pipeline end to end, beside the same stages in other loops."""
     lines, found = posts(number, invented), {}
     names = only or tuple(SCENARIOS)

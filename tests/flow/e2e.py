@@ -20,16 +20,22 @@ def subjects() -> list[str]:
 
 
 def one_run(
-    at: Services, subject: str, lines: Sequence[bytes], warm: int, queries: int, frame_posts: int,
+    at: Services,
+    subject: str,
+    lines: Sequence[bytes],
+    warm: int,
+    queries: int,
+    frame_posts: int,
     profile: Path | None = None,
-) -> dict[str, float]:  # fmt: skip
+) -> dict[str, float]:
     """One subject over posts that wait on topics of its own; µs a post after the first `warm`."""
     deployment = Deployment(at, queries)
     deployment.write(lines, frame_posts)
     number, progress = len(lines), at.folder / f"{deployment.prefix}progress"
     progress.touch()
-    args = ("streams.cli", "worker") if subject == "worker" else (
-        "tests.flow.peers", subject, str(number), str(progress))  # fmt: skip
+    args = (
+        ("streams.cli", "worker") if subject == "worker" else ("tests.flow.peers", subject, str(number), str(progress))
+    )
     through: Callable[[], int] = deployment.through if subject == "worker" else lambda: _last(progress)
     with deployment.running(*args) as child, Profile(profile, child, lambda: through() >= warm):
         return cost(measured(deployment, [child], through, warm, number), number - warm)

@@ -79,9 +79,11 @@ def table(raw: str) -> str:
         functions[frames[-1]] += n
     told = []
     for title, counter, most in (
-        ("thread", threads, 20), ("our innermost function", files, 40), ("library", libraries, 25),
+        ("thread", threads, 20),
+        ("our innermost function", files, 40),
+        ("library", libraries, 25),
         ("innermost function", functions, 40),
-    ):  # fmt: skip
+    ):
         told.append(f"\n## by {title}")
         told += [f"{n / max(total, 1):7.1%}  {what}" for what, n in counter.most_common(most)]
     return "\n".join(told) + "\n"

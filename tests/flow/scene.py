@@ -103,11 +103,15 @@ def more_queries(count: int) -> list[Query]:
     texts = itertools.islice(invented_texts(), count)
     return [
         Query(
-            f"need.user{n}", "need", f"user{n}", "User", {(lang := LANGUAGES[n % len(LANGUAGES)]): [text]},
+            f"need.user{n}",
+            "need",
+            f"user{n}",
+            "User",
+            {(lang := LANGUAGES[n % len(LANGUAGES)]): [text]},
             where=Where(languages=[lang]) if n % 2 else None,
         )
         for n, text in enumerate(texts)
-    ]  # fmt: skip
+    ]
 
 
 class Deployment:

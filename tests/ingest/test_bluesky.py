@@ -22,15 +22,24 @@ DID, T0 = "did:plc:abcdefghijklmnopqrstuvwx", 1_769_932_800_000_000
 
 def commit(number, operation="create", text="We need water at the old bridge", did=DID, **record):
     event = {
-        "did": did, "time_us": T0 + number * 1_000_000, "kind": "commit",
+        "did": did,
+        "time_us": T0 + number * 1_000_000,
+        "kind": "commit",
         "commit": {
-            "rev": f"3krev{number}", "operation": operation, "collection": "app.bsky.feed.post", "rkey": f"3k{number}",
+            "rev": f"3krev{number}",
+            "operation": operation,
+            "collection": "app.bsky.feed.post",
+            "rkey": f"3k{number}",
             "cid": f"bafyrei{number}",
             "record": {
-                "$type": "app.bsky.feed.post", "createdAt": "2026-02-01T08:00:00.123Z", "langs": ["en"], "text": text,
-            } | record,
+                "$type": "app.bsky.feed.post",
+                "createdAt": "2026-02-01T08:00:00.123Z",
+                "langs": ["en"],
+                "text": text,
+            }
+            | record,
         },
-    }  # fmt: skip
+    }
     if operation == "delete":
         del event["commit"]["record"], event["commit"]["cid"]
     return event

@@ -19,10 +19,20 @@ def plain(**fields) -> ClusterConfig:
 
 
 SMALL = plain(
-    t_attach=0.7, t_merge=0.6, merge_every_posts=7, merge_every_s=90.0, merge_least_posts=2, settle_every_posts=3,
-    settle_every_s=40.0, ttl_posts=20, ttl_s=0.0, ttl_single_posts=9,
-    ttl_single_s=0.0, examples_kept=4, quiet_s=5.0,
-)  # fmt: skip
+    t_attach=0.7,
+    t_merge=0.6,
+    merge_every_posts=7,
+    merge_every_s=90.0,
+    merge_least_posts=2,
+    settle_every_posts=3,
+    settle_every_s=40.0,
+    ttl_posts=20,
+    ttl_s=0.0,
+    ttl_single_posts=9,
+    ttl_single_s=0.0,
+    examples_kept=4,
+    quiet_s=5.0,
+)
 
 WORDY = replace(SMALL, lexical=0.5)
 

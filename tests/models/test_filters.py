@@ -83,10 +83,13 @@ def test_a_filter_that_means_nothing_is_refused_and_says_so(where):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"probability": 1.5}, {"probability": 0.5, "alerts_per_hour": 3}, {"alerts_per_hour": 0},
-        {"expires": "tomorrow"}, {"expires": "2026-01-01T00:00:00"},
+        {"probability": 1.5},
+        {"probability": 0.5, "alerts_per_hour": 3},
+        {"alerts_per_hour": 0},
+        {"expires": "tomorrow"},
+        {"expires": "2026-01-01T00:00:00"},
     ],
-)  # fmt: skip
+)
 def test_a_query_with_a_bar_or_an_end_that_cannot_be_is_refused(changes):
     with pytest.raises(QueryError, match=r"need\.water"):
         check_query(msgspec.structs.replace(NEED, **changes))
@@ -106,9 +109,10 @@ def test_filtered_matches_are_the_matches_of_each_post_alone_by_the_queries_that
     found = matcher(*queries, config=config).match([p.id for p in stream], vectors, "axes", stream)
     for n, post in enumerate(stream):
         reading = [
-            q for q in queries
+            q
+            for q in queries
             if (q.where is None or not q.where.refusal(post)) and not (q.expires and post.seen_at >= 5.0)
-        ]  # fmt: skip
+        ]
         plain = [msgspec.structs.replace(q, where=None, expires="") for q in reading]
         alone = matcher(*plain, config=config).match([post.id], vectors[n : n + 1], "axes", [post])
         assert [m.query_id for m in found if m.post_id == post.id] == [m.query_id for m in alone]

@@ -60,8 +60,11 @@ def test_the_table_keeps_each_name_with_its_places_those_with_most_people_first(
 
 def test_transliterations_of_machines_and_codes_are_no_names():
     assert said_names("Beirut", ["BEY", "bai lu te", "byrwt", "Beyrouth", "بيروت", "Bayrut, Lebanon"]) == [
-        "Beirut", "Beyrouth", "بيروت", "Bayrut",
-    ]  # fmt: skip
+        "Beirut",
+        "Beyrouth",
+        "بيروت",
+        "Bayrut",
+    ]
 
 
 def test_words_said_all_day_are_counted_unless_they_are_marked_as_places():

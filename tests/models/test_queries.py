@@ -25,8 +25,11 @@ def test_every_pack_is_named_by_its_category_and_has_a_need_and_an_offer_or_one_
     assert sum(map(len, kinds.values())) == len(QUERIES)
     notices = {category: found for category, found in kinds.items() if found != ["need", "offer"]}
     assert notices == {
-        "danger": ["warning"], "evacuation": ["order"], "damage": ["report"], "sub_event": ["report"],
-    }  # fmt: skip
+        "danger": ["warning"],
+        "evacuation": ["order"],
+        "damage": ["report"],
+        "sub_event": ["report"],
+    }
 
 
 def test_what_directions_are_told_apart_from_are_needs_and_offers_alone():

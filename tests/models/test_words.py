@@ -11,7 +11,7 @@ from models.encoders.load import load_encoder
 from models.encoders.words import LEAST, WordScores, beside, units
 from models.errors import BundleError, EncoderError
 from models.text import clean
-from tests.models.test_encoder import tiny_files, tiny_manifest
+from tests.models.tiny_bundle import tiny_files, tiny_manifest
 
 
 def two_classes(share: float = 0.01) -> WordScores:

@@ -68,9 +68,17 @@ def test_what_makes_no_sense_is_refused():
 
 @pytest.mark.parametrize(
     ("share", "partitions", "served"),
-    [(0.0, 4, []), (0.25, 4, [0]), (0.3, 4, [0, 1]), (0.01, 4, [0]), (0.99, 4, [0, 1, 2]), (1.0, 4, [0, 1, 2, 3]),
-     (0.5, 1, [0]), (0.0, 1, [])],
-)  # fmt: skip
+    [
+        (0.0, 4, []),
+        (0.25, 4, [0]),
+        (0.3, 4, [0, 1]),
+        (0.01, 4, [0]),
+        (0.99, 4, [0, 1, 2]),
+        (1.0, 4, [0, 1, 2, 3]),
+        (0.5, 1, [0]),
+        (0.0, 1, []),
+    ],
+)
 def test_a_canary_serves_the_lowest_partitions_at_least_one_and_not_all(share, partitions, served):
     assert list(canary_partitions(share, partitions)) == served
 

@@ -1,81 +1,24 @@
-"""Search over the recent posts: filled from Kafka, asked by the page and the command line."""
+"""Search over the recent posts: filled from Kafka, narrowed, edited, deleted."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
-import time
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
-from aiokafka import AIOKafkaProducer
-from click.testing import CliRunner
 
-from models.encoders.ready import Loaded
-from models.encoders.registry import OWN
-from models.errors import EncoderError, ServiceError
-from models.records import Deletion, EmbeddedFrame, Origin, Post
+from models.errors import ServiceError
+from models.records import Deletion, EmbeddedFrame, Origin
 from streams.broker.topics import make_topics
-from streams.commands.search import search as command
-from streams.config import Settings, load_settings
+from streams.config import load_settings
 from streams.pipeline.frames import encode_frame, join_frames
-from streams.releases.release import Release
-from streams.releases.topic import change_release
-from streams.search.client import base_url
 from streams.search.follower import Searcher
-from streams.search.window import SearchConfig, Window
-from tests.dashboard.serving import TinyEncoder, frame, served, settings_for
+from streams.search.window import Window
+from tests.dashboard.serving import TinyEncoder, frame
 from tests.outputs.topics import fresh_prefix
+from tests.search.sending import NOW, POSTS, load_tiny, post, send
 from tests.waiting import PATIENCE_S, until
-
-NOW = time.time()
-
-
-def post(post_id: str, text: str, lang: str = "en", ago_s: float = 0.0) -> Post:
-    return Post(post_id, text, NOW - ago_s, NOW - ago_s, lang, "sms", url=f"https://example.org/{post_id}")
-
-
-POSTS = [
-    post("roof", "people trapped under a collapsed roof"),
-    post("sun", "what a lovely sunny morning", ago_s=7200),
-    post("toit", "des gens trapped sous le toit", "fr"),
-]
-
-
-@pytest.fixture
-def settings(embedded_broker) -> Settings:
-    made = load_settings(broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix(), "partitions": 2})
-    make_topics(made)
-    return made
-
-
-async def send(settings: Settings, *values: bytes, partition: int = 0, at: float | None = None) -> None:
-    async with AIOKafkaProducer(bootstrap_servers=settings.broker.bootstrap) as producer:
-        for value in values:
-            topic = settings.topics.name("posts.embedded")
-            await producer.send_and_wait(topic, value, partition=partition, timestamp_ms=int(at * 1000) if at else None)
-
-
-def load_tiny(settings: Settings, name: str) -> Loaded:
-    """The worker's own encoder is tiny-1; other names are versions of their own."""
-    return Loaded(name, TinyEncoder("tiny-1" if name == OWN else name))
-
-
-@pytest.fixture
-async def searcher(settings):
-    made = Searcher(settings, load=load_tiny)
-    yield made
-    await made.stop()
-
-
-@pytest.fixture
-async def window(settings):
-    """One that is given its frames by hand."""
-    made = Window(settings, SearchConfig(), TinyEncoder())
-    yield made
-    await made.close()
 
 
 async def test_posts_sent_before_and_after_the_start_are_found(settings, searcher):
@@ -216,185 +159,3 @@ async def test_an_absent_broker_is_said_and_the_process_can_stop():
     await searcher.start()
     await until(lambda: "cannot ask 127.0.0.1:1" in searcher.status.message)
     await searcher.stop()
-
-
-# -- another encoder version becomes current
-
-
-async def use(settings: Settings, version: str) -> Release:
-    return await asyncio.to_thread(change_release, settings, lambda known: known.use(version, time.time()))
-
-
-async def answers(searcher: Searcher, version: str) -> None:
-    await until(lambda: searcher.status.encoder_version == version)
-
-
-async def test_a_take_over_is_followed_and_posts_from_before_and_after_it_are_ranked_by_the_new_version(
-    settings, searcher
-):
-    await send(settings, frame(POSTS[:2]))
-    await searcher.start()
-    await until(lambda: searcher.status.posts == 2)
-    await use(settings, "tiny-2")
-    await send(settings, frame(POSTS[2:], version="tiny-2"), partition=1)
-    await answers(searcher, "tiny-2")
-    await until(lambda: searcher.status.posts == 3)
-    encoder = TinyEncoder("tiny-2")
-    scores = encoder.encode([p.text for p in POSTS]) @ encoder.encode(["trapped"])[0]
-    found = {f.post.id: f.score for f in await searcher.search("trapped")}
-    assert found == pytest.approx({p.id: s for p, s in zip(POSTS, scores, strict=True)}, abs=2e-3)
-    assert (searcher.status.state, searcher.status.message, searcher.coming) == ("ready", "", None)
-
-
-async def test_a_dashboard_started_after_a_take_over_begins_with_the_current_version(settings, searcher):
-    await use(settings, "tiny-2")
-    await send(settings, frame(POSTS, version="tiny-2"))
-    await searcher.start()
-    await until(lambda: searcher.status.posts == 3)
-    assert (searcher.status.encoder_version, searcher.status.restated) == ("tiny-2", 0)
-
-
-class Held(TinyEncoder):
-    """Encodes posts only while it may, and notes in which threads."""
-
-    def __init__(self, version: str) -> None:
-        super().__init__(version)
-        self.may, self.threads = threading.Event(), set()
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        self.threads.add(threading.current_thread())
-        assert texts == ["warm-up"] or self.may.wait(PATIENCE_S)
-        return super().encode(texts)
-
-
-@pytest.fixture
-async def held(settings):
-    """A searcher that answers with tiny-1 and whose tiny-2 is held up; the posts are of tiny-1."""
-    encoder = Held("tiny-2")
-    made = Searcher(settings, load=lambda s, name: Loaded(name, encoder) if name == "tiny-2" else load_tiny(s, name))
-    await send(settings, frame(POSTS[:2]))
-    await made.start()
-    await until(lambda: made.status.posts == 2)
-    yield made, encoder
-    encoder.may.set()
-    await made.stop()
-
-
-async def test_the_old_version_answers_and_takes_in_posts_until_the_new_one_has_read_all(settings, held):
-    searcher, encoder = held
-    await use(settings, "tiny-2")
-    await until(lambda: "moves to encoder tiny-2" in searcher.status.message)
-    await send(settings, frame(POSTS[2:], version="tiny-2"))
-    await until(lambda: searcher.status.posts == 3)
-    assert {f.post.id for f in await searcher.search("trapped")} == {"roof", "sun", "toit"}
-    assert searcher.status.encoder_version == "tiny-1"
-    encoder.may.set()
-    await answers(searcher, "tiny-2")
-    assert {f.post.id for f in await searcher.search("trapped")} == {"roof", "sun", "toit"}
-    assert encoder.threads and threading.current_thread() not in encoder.threads  # never on the event loop
-
-
-async def test_a_rollback_half_way_drops_the_new_version(settings, held):
-    searcher, encoder = held
-    await use(settings, "tiny-2")
-    await until(lambda: searcher.coming is not None)
-    await asyncio.to_thread(change_release, settings, lambda known: known.rollback(time.time()))
-    await until(lambda: searcher.coming is None)
-    encoder.may.set()
-    assert searcher.status.encoder_version == "tiny-1" and await searcher.search("roof")
-
-
-async def test_a_version_that_cannot_be_loaded_changes_nothing_and_is_tried_again(settings):
-    tries = []
-
-    def late(chosen: Settings, name: str) -> Loaded:
-        tries.append(name)
-        if name == "tiny-2" and tries.count(name) < 2:
-            raise EncoderError("the registry is away")
-        return load_tiny(chosen, name)
-
-    searcher = Searcher(settings, load=late)
-    await send(settings, frame(POSTS))
-    await searcher.start()
-    await until(lambda: searcher.status.state == "ready")
-    await use(settings, "tiny-2")
-    await until(
-        lambda: searcher.status.message == "search keeps encoder tiny-1: cannot load tiny-2: the registry is away"
-    )
-    assert searcher.status.state == "ready" and await searcher.search("roof")
-    await answers(searcher, "tiny-2")
-    assert searcher.status.message == ""
-    await searcher.stop()
-
-
-async def test_a_dashboard_that_cannot_load_the_current_version_answers_with_an_earlier_one(settings):
-    def broken(chosen: Settings, name: str) -> Loaded:
-        if name == "tiny-3":
-            raise ValueError("a library fell over")
-        return load_tiny(chosen, name)
-
-    await use(settings, "tiny-2")
-    await use(settings, "tiny-3")
-    await send(settings, frame(POSTS, version="tiny-3"))
-    searcher = Searcher(settings, load=broken)
-    await searcher.start()
-    await until(lambda: searcher.status.posts == 3)
-    assert searcher.status.encoder_version == "tiny-2"
-    assert "cannot load tiny-3: ValueError: a library fell over" in searcher.status.message
-    assert (await searcher.search("sunny", k=1))[0].post.id == "sun"
-    await searcher.stop()
-
-
-def run(url: str, *args: str):
-    return CliRunner().invoke(command, [*args, "--url", url], obj=load_settings())
-
-
-def test_the_command_asks_the_dashboard(redis_url):
-    with served(settings_for(redis_url), [frame([*POSTS, post("evil", "trapped \x1b[31mred\u202e")])]) as server:
-        plain = run(server.url, "trapped under a roof", "-k", "2")
-        assert (
-            plain.exit_code == 0
-            and "people trapped under a collapsed roof" in plain.stdout
-            and "en · sms" in plain.stdout
-        )
-        lines = run(server.url, "trapped", "--format", "json", "--lang", "fr").stdout.splitlines()
-        assert [json.loads(line)["id"] for line in lines] == ["toit"]
-        assert (
-            "\x1b" not in run(server.url, "red").stdout
-            and "\u202e" not in run(server.url, "red", "--format", "json").stdout
-        )
-        assert "sun" not in run(server.url, "morning", "--last", "1h", "--format", "json").stdout
-        assert "No post found" in run(server.url, "x", "--lang", "zz").stdout
-
-
-def test_the_command_says_what_to_start_when_nobody_answers():
-    result = run("http://127.0.0.1:9", "water")
-    assert isinstance(result.exception, ServiceError) and "crisis dashboard" in str(result.exception)
-
-
-def test_the_command_says_when_search_is_off(redis_url):
-    with served(settings_for(redis_url)) as server:
-        assert "without search" in str(run(server.url, "water").exception)
-
-
-def test_a_token_is_sent_along_and_a_missing_one_explained(redis_url, tmp_path):
-    (tmp_path / "token").write_text("a secret of some length")
-    settings = settings_for(redis_url, token_file=str(tmp_path / "token"))
-    with served(settings, [frame(POSTS)]) as server:
-        assert "set CRISIS_DASHBOARD_TOKEN" in str(run(server.url, "water").exception)
-        result = CliRunner().invoke(command, ["trapped", "--url", server.url], obj=settings)
-        assert result.exit_code == 0 and "collapsed roof" in result.stdout
-
-
-@pytest.mark.parametrize(
-    "host, expected",
-    [
-        ("127.0.0.1", "http://127.0.0.1:8080"),
-        ("0.0.0.0", "http://127.0.0.1:8080"),
-        ("::", "http://[::1]:8080"),
-        ("::1", "http://[::1]:8080"),
-        ("ops.example", "http://ops.example:8080"),
-    ],
-)
-def test_the_address_of_the_dashboard_follows_the_settings(host, expected):
-    assert base_url(load_settings(dashboard={"host": host})) == expected

@@ -1,6 +1,7 @@
 """One Apache Kafka node (KRaft) for the tests, its jars fetched once from Maven Central.
 
 `CRISIS_TEST_BROKER=host:port` names a broker to use instead; it should be one node with the settings in PROPERTIES.
+Where tests run in several processes they share one (`kafka_for_all`): each names its topics and groups by itself.
 """
 
 from __future__ import annotations
@@ -11,14 +12,19 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+import threading
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from streams.embedded.child import Child
 from tests.services.jars import jars
 from tests.waiting import PATIENCE_S, wait_until
 
+FOR_ALL = "CRISIS_TESTS_KAFKA"  # in the environment of the processes that share one: "host:port log"
 STARTED = "Kafka Server started"
+LOG = "kafka.log"
+FAILED = "could not be started here"
 JVM = [
     "-Xms64m",
     "-Xmx512m",
@@ -83,8 +89,8 @@ class Node:
 
     def start(self) -> None:
         """Return when it is ready."""
-        self.child = Child([*self._java, "kafka.Kafka", self._config], self.folder / "kafka.log")
-        _await_started(self.child)
+        self.child = Child([*self._java, "kafka.Kafka", self._config], self.folder / LOG)
+        _await_started(self.child.log, self.child.ended)
 
     def stop(self) -> None:
         """End it in order."""
@@ -99,8 +105,13 @@ def running_kafka() -> Iterator[str]:
     if given := os.environ.get("CRISIS_TEST_BROKER"):
         yield given
         return
-    with tempfile.TemporaryDirectory(prefix="crisis-kafka-", ignore_cleanup_errors=True) as folder:
-        node = Node(Path(folder))
+    if shared := os.environ.get(FOR_ALL):
+        bootstrap, _, log = shared.partition(" ")
+        _await_started(Path(log))
+        yield bootstrap
+        return
+    with _folder() as folder:
+        node = Node(folder)
         try:
             node.format()
             node.start()
@@ -109,12 +120,44 @@ def running_kafka() -> Iterator[str]:
             node.stop()
 
 
-def _await_started(child: Child) -> None:
+@contextlib.contextmanager
+def kafka_for_all() -> Iterator[None]:
+    """One broker for the processes that we start from now on; it comes up while they do. Raises Missing."""
+    with _folder() as folder:
+        node = Node(folder)
+        log = folder / LOG
+
+        def begin() -> None:
+            try:
+                node.format()
+                node.start()
+            except Exception:  # told by those who wait for it
+                with log.open("a") as told:
+                    told.write(f"{FAILED}\n{traceback.format_exc()}")
+
+        beginning = threading.Thread(target=begin, name="kafka", daemon=True)
+        beginning.start()
+        os.environ[FOR_ALL] = f"{node.bootstrap} {log}"
+        try:
+            yield
+        finally:
+            del os.environ[FOR_ALL]
+            beginning.join()
+            node.stop()
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="crisis-kafka-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def _await_started(log: Path, ended: Callable[[], bool] = lambda: False) -> None:
     """Kafka says so in its log; its port is open long before."""
 
-    def said() -> bool:
-        return STARTED in child.log.read_text("utf-8", "replace")
+    def said() -> str:
+        return log.read_text("utf-8", "replace") if log.exists() else ""
 
-    wait_until(lambda: said() or child.ended(), lambda: child.last_words(40))
-    if not said():
-        raise RuntimeError(f"Apache Kafka did not start:\n{child.last_words(40)}")
+    wait_until(lambda: STARTED in said() or FAILED in said() or ended(), lambda: said()[-4000:])
+    if STARTED not in said():
+        raise RuntimeError(f"Apache Kafka did not start:\n{said()[-4000:]}")

@@ -81,10 +81,23 @@ def test_a_wrong_settings_file_is_refused_by_name(tmp_path, text, told):
 
 
 @pytest.mark.parametrize(
-    "url", ["localhost:6379", "127.0.0.1", "", "http://localhost:6379", "redis:localhost", "redis://", "redis://:6379/0",
-            "redis://localhost:port", "redis://localhost:99999", "redis://localhost:0", "redis://localhost:6379/first",
-            "redis://[::1:6379", "unix://"],
-)  # fmt: skip
+    "url",
+    [
+        "localhost:6379",
+        "127.0.0.1",
+        "",
+        "http://localhost:6379",
+        "redis:localhost",
+        "redis://",
+        "redis://:6379/0",
+        "redis://localhost:port",
+        "redis://localhost:99999",
+        "redis://localhost:0",
+        "redis://localhost:6379/first",
+        "redis://[::1:6379",
+        "unix://",
+    ],
+)
 def test_an_address_that_is_none_of_redis_is_refused_in_one_sentence_with_an_example(url, monkeypatch):
     monkeypatch.setenv("CRISIS_REDIS__URL", url)
     with pytest.raises(ConfigError, match=r"redis\.url: .*write for example redis://127\.0\.0\.1:6379/0") as told:

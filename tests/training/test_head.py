@@ -20,9 +20,13 @@ def post(origin: str, use: str, judges: bool = False, gold: str = "none", near: 
 
 def test_posts_that_judge_and_sets_whose_terms_forbid_it_are_never_learnt_from():
     posts = [
-        post("written", "stream"), post("written", "stream", judges=True), post("crisislex-t26", "read"),
-        post("crisislex-t26", "read", judges=True), post("humaid", "read"), post("trecis-stream", "read"),
-    ]  # fmt: skip
+        post("written", "stream"),
+        post("written", "stream", judges=True),
+        post("crisislex-t26", "read"),
+        post("crisislex-t26", "read", judges=True),
+        post("humaid", "read"),
+        post("trecis-stream", "read"),
+    ]
     texts = material(Config(), posts, []).texts
     assert {p.text for p in posts} & set(texts) == {"written stream False", "crisislex-t26 read False"}
     assert "humaid" not in MAY_LEARN
@@ -30,9 +34,10 @@ def test_posts_that_judge_and_sets_whose_terms_forbid_it_are_never_learnt_from()
 
 def test_only_asking_messages_about_categories_whose_annotators_agree_are_learnt_from():
     messages = [
-        {"text": "a", "labels": ["request", "water"]}, {"text": "b", "labels": ["water"]},
+        {"text": "a", "labels": ["request", "water"]},
+        {"text": "b", "labels": ["water"]},
         {"text": "c", "labels": ["request", "search_and_rescue"]},
-    ]  # fmt: skip
+    ]
     taught = material(Config(), [], messages)
     assert [(t, label) for t, label in zip(taught.texts, taught.labels, strict=True) if t in "abc"] == [
         ("a", "need.water")

@@ -9,7 +9,8 @@ import torch
 from models.errors import ConfigError
 from training import loop
 from training.data import DataError
-from training.loop import BEST, CHECKPOINT, Pace, fit, learning_rate, load_weights, run_key, tensors_of
+from training.loop import BEST, CHECKPOINT, Pace, fit, learning_rate, load_weights, tensors_of
+from training.run_key import run_key
 from training.tables import bundled_posts, read_table, read_texts
 
 

@@ -32,9 +32,14 @@ def source(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("model")
     torch.manual_seed(0)
     shape = BertConfig(
-        vocab_size=len(PIECES), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-        pad_token_id=1, initializer_range=0.2,
-    )  # fmt: skip
+        vocab_size=len(PIECES),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        pad_token_id=1,
+        initializer_range=0.2,
+    )
     BertModel(shape, add_pooling_layer=False).save_pretrained(folder)
     write_tokenizer(folder, PIECES, SCORES)
     return folder
@@ -44,8 +49,15 @@ def source(tmp_path_factory) -> Path:
 def smaller(source, tmp_path_factory) -> Path:
     """The same, cut to what TEXTS use most."""
     out = tmp_path_factory.mktemp("cut")
-    letters = len({c for text in TEXTS for p in Tokenizer.from_file(str(source / "tokenizer.json")).encode(text).tokens
-                   for c in p if len(p) == 1})  # fmt: skip
+    letters = len(
+        {
+            c
+            for text in TEXTS
+            for p in Tokenizer.from_file(str(source / "tokenizer.json")).encode(text).tokens
+            for c in p
+            if len(p) == 1
+        }
+    )
     assert cut(source, out, TEXTS, SPECIAL + letters + 3) == (SPECIAL + letters + 3, len(PIECES))
     return out
 
@@ -119,8 +131,14 @@ def test_what_is_cut_is_read_as_smaller_pieces_and_is_no_unknown(source, smaller
 def test_the_mask_and_the_layers_asked_for_are_kept(source, tmp_path):
     with_mask = tmp_path / "whole"
     torch.manual_seed(0)
-    shape = BertConfig(vocab_size=len(PIECES) + 1, hidden_size=16, num_hidden_layers=3, num_attention_heads=2,
-                       intermediate_size=32, pad_token_id=1)  # fmt: skip
+    shape = BertConfig(
+        vocab_size=len(PIECES) + 1,
+        hidden_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=32,
+        pad_token_id=1,
+    )
     whole = BertModel(shape, add_pooling_layer=False)
     whole.save_pretrained(with_mask)
     write_tokenizer(with_mask, [*PIECES, MASK], np.append(SCORES, np.float32(0)))

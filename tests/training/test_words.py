@@ -8,7 +8,7 @@ from models.encoders.bundle import CLUSTERS, WORDS, add_file, read_bundle, write
 from models.encoders.load import load_encoder
 from models.encoders.words import LEAST, units
 from models.errors import ConfigError
-from tests.models.test_encoder import tiny_files, tiny_manifest
+from tests.models.tiny_bundle import tiny_files, tiny_manifest
 from training.class_material import Taught
 from training.head import Config as HeadConfig
 from training.head import of_words

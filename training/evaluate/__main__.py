@@ -33,7 +33,7 @@ from training.evaluate.config import PRESETS, Config
 from training.evaluate.measures import MEASURES, load
 from training.evaluate.tasks import find_tasks, run_tasks
 from training.jobs import cache_dir, read_config, run, write_atomically, write_result
-from training.loop import run_key
+from training.run_key import run_key
 from training.tables import hash_rows
 
 

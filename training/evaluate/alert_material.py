@@ -19,12 +19,18 @@ HIGH = 2.0
 ACTIONABLE = {"GoodsServices", "SearchAndRescue", "MovePeople", "EmergingThreats", "NewSubEvent", "ServiceAvailable"}
 # which of its types a reading tells; the other needs are goods or services, the other offers services
 TYPES = {
-    "need.search_rescue": "SearchAndRescue", "need.evacuation_transport": "MovePeople",
-    "need.money": "Donations", "offer.money": "Donations",
-    "need.volunteers_labour": "Volunteer", "offer.volunteers_labour": "Volunteer",
-    "need.missing_people": "InformationWanted", "warning.danger": "EmergingThreats", "order.evacuation": "MovePeople",
-    "report.sub_event": "NewSubEvent", "report.damage": "ThirdPartyObservation",
-}  # fmt: skip
+    "need.search_rescue": "SearchAndRescue",
+    "need.evacuation_transport": "MovePeople",
+    "need.money": "Donations",
+    "offer.money": "Donations",
+    "need.volunteers_labour": "Volunteer",
+    "offer.volunteers_labour": "Volunteer",
+    "need.missing_people": "InformationWanted",
+    "warning.danger": "EmergingThreats",
+    "order.evacuation": "MovePeople",
+    "report.sub_event": "NewSubEvent",
+    "report.damage": "ThirdPartyObservation",
+}
 
 
 class Timed(Struct, frozen=True):

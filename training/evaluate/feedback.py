@@ -99,8 +99,10 @@ def main(config: Config) -> Path:
     queries = [Query(i, i[: i.index(".")], i[i.index(".") + 1 :], i, {"en": list(t)}) for i, t in TARGETS.values()]  # type: ignore[arg-type]
     matcher = ready(dataclasses.replace(loaded, encoder=encoder), queries).matcher
     tasks = find_tasks(config, matcher, encoder)
-    runs = {name: [run(config, t, matcher.space, wrong) for t in tasks] for name, wrong in
-            (("true labels", 0.0), ("some wrong", config.wrong))}  # fmt: skip
+    runs = {
+        name: [run(config, t, matcher.space, wrong) for t in tasks]
+        for name, wrong in (("true labels", 0.0), ("some wrong", config.wrong))
+    }
     metrics = {
         "encoder": encoder.version,
         "tasks": len(tasks),
@@ -109,13 +111,17 @@ def main(config: Config) -> Path:
         **{name: {str(n): summary(config, curves, n) for n in config.labels} for name, curves in runs.items()},
         "by_target": {
             target: {
-                str(n): round(float(np.mean([c[n] for c, t in zip(runs["true labels"], tasks, strict=True)
-                                             if t.target == target])), 4)
+                str(n): round(
+                    float(
+                        np.mean([c[n] for c, t in zip(runs["true labels"], tasks, strict=True) if t.target == target])
+                    ),
+                    4,
+                )
                 for n in (0, *config.labels)
             }
             for target in sorted({t.target for t in tasks})
         },
-    }  # fmt: skip
+    }
     show(metrics)
     whole = config == PRESETS["laptop"]
     out = Path(config.out) if config.out else RESULT if whole else cache_dir() / "feedback.json"
@@ -226,7 +232,14 @@ def show(metrics: dict) -> None:
         noisy = metrics["some wrong"][n]
         low, high = true["interval"]
         table.add_row(
-            n, f"{true['ap']:.3f}", f"{true['gain']:+.3f}", f"{low:+.3f} {high:+.3f}", f"{true['worse']:.0%}",
-            f"{true['worst']:+.3f}", f"{noisy['gain']:+.3f}", f"{noisy['worse']:.0%}", f"{noisy['worst']:+.3f}",
-        )  # fmt: skip
+            n,
+            f"{true['ap']:.3f}",
+            f"{true['gain']:+.3f}",
+            f"{low:+.3f} {high:+.3f}",
+            f"{true['worse']:.0%}",
+            f"{true['worst']:+.3f}",
+            f"{noisy['gain']:+.3f}",
+            f"{noisy['worse']:.0%}",
+            f"{noisy['worst']:+.3f}",
+        )
     Console().print(table)

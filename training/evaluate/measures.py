@@ -13,7 +13,6 @@ from models.encoders.load import load_encoder
 from models.encoders.protocol import Encoder
 from models.encoders.whitening import WhitenedEncoder, Whitening
 from models.errors import ConfigError
-from training import classify
 from training.data import data_dir
 from training.evaluate import matching, material, needs, relatedness, speed
 from training.evaluate.config import Config
@@ -147,6 +146,8 @@ def measure_noise(encoder: Encoder, config: Config) -> dict:
 
 def measure_classification(encoder: Encoder, config: Config) -> dict:
     """Macro F1 of a linear head on the vectors as they are, mean and 95 % interval of the repeats."""
+    from training import classify  # trains: torch, which the other measures and --help can do without
+
     sets = (
         {name: material.classified(name) for name in config.classified}
         if config.material == "research"

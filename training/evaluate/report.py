@@ -28,10 +28,17 @@ def write(record: Mapping, plots: Iterable[str]) -> str:
 
 
 SECTIONS: dict[str, Callable[[Mapping], str]] = {
-    "matching": vectors.matching, "relatedness": vectors.relatedness, "classes": vectors.classes,
-    "spread": vectors.spread, "noise": vectors.noise, "classification": uses.classification, "needs": uses.needs,
-    "clusters": uses.clusters, "tasks": uses.tasks, "speed": uses.speed,
-}  # fmt: skip
+    "matching": vectors.matching,
+    "relatedness": vectors.relatedness,
+    "classes": vectors.classes,
+    "spread": vectors.spread,
+    "noise": vectors.noise,
+    "classification": uses.classification,
+    "needs": uses.needs,
+    "clusters": uses.clusters,
+    "tasks": uses.tasks,
+    "speed": uses.speed,
+}
 
 
 def sources() -> str:

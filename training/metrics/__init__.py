@@ -10,8 +10,20 @@ from training.metrics.spread import Anisotropy, anisotropy, cosine_histogram, pa
 from training.metrics.xsim import XsimResult, xsim
 
 __all__ = [
-    "Anisotropy", "ClassSimilarity", "HardNegative", "Interval", "XsimResult", "anisotropy", "bootstrap",
-    "class_similarity", "collect_entities", "cosine_histogram", "hard_negatives", "mean_interval",
-    "pairwise_cosine_distance", "spearman",
-    "welch_p", "xsim",
-]  # fmt: skip
+    "Anisotropy",
+    "ClassSimilarity",
+    "HardNegative",
+    "Interval",
+    "XsimResult",
+    "anisotropy",
+    "bootstrap",
+    "class_similarity",
+    "collect_entities",
+    "cosine_histogram",
+    "hard_negatives",
+    "mean_interval",
+    "pairwise_cosine_distance",
+    "spearman",
+    "welch_p",
+    "xsim",
+]

@@ -17,6 +17,17 @@ from training.noise.mix import KINDS, MIX_RATE, NEUTRAL, PAPER, draw_mix, kinds_
 from training.noise.words import WordList, read_lang_lists, read_ugc_wordlists, read_word_list
 
 __all__ = [
-    "KINDS", "MIX_RATE", "NEUTRAL", "PAPER", "WordList", "draw_mix", "kinds_of", "noise", "own_lists", "read_lang_lists",
-    "read_ugc_wordlists", "read_word_list", "transform",
-]  # fmt: skip
+    "KINDS",
+    "MIX_RATE",
+    "NEUTRAL",
+    "PAPER",
+    "WordList",
+    "draw_mix",
+    "kinds_of",
+    "noise",
+    "own_lists",
+    "read_lang_lists",
+    "read_ugc_wordlists",
+    "read_word_list",
+    "transform",
+]

@@ -92,7 +92,7 @@ def written_posts(folder: Path = HERE / "written") -> list[LabelledPost]:
                     "written",
                     row.use,
                     judges=path.name.startswith("gold-"),
-                )  # fmt: skip
+                )
             )
     return posts
 
@@ -121,7 +121,7 @@ def read_posts(root: Path, reading: int = 1) -> list[LabelledPost]:
                 float(row["weight"]),
                 row["sure"] == "1",
                 row["use"] == "gold",
-            )  # fmt: skip
+            )
         )
     return posts
 

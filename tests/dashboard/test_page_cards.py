@@ -1,0 +1,128 @@
+"""What a card of the page says, and which alerts share one."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import msgspec
+from playwright.sync_api import expect
+
+from models.records import Evidence, NamedPlace, Reading
+from tests.dashboard.browsing import cards
+from tests.dashboard.seeding import invent
+
+
+def test_alerts_of_one_post_read_as_one(page, server):
+    at = time.time()
+    both = [
+        invent(950, query, text="a tent and water, please", score=score, at=at)
+        for query, score in (("need.water", 0.55), ("need.shelter", 0.71))
+    ]
+    server.call(lambda view: view.put_alerts(both))
+    expect(page.locator(".card", has_text="a tent and water")).to_have_count(2)
+    expect(page.locator(".card .text", has_text="a tent and water").locator("visible=true")).to_have_count(1)
+    expect(cards(page).first.locator(".category")).to_have_text("Shelter")  # the surest is on top
+    page.get_by_role("button", name=re.compile("^Shelter, needs")).click()
+    expect(page.locator(".card .text", has_text="a tent and water").locator("visible=true")).to_have_count(1)
+
+
+def test_a_low_score_is_not_said_to_reach_its_threshold(page, server):
+    server.call(
+        lambda view: view.put_alerts(
+            [invent(960, level="suggestion", score=0.41, threshold=0.51, probability=0.05, at=time.time())]
+        )
+    )
+    expect(cards(page).first.locator(".score")).to_have_text("0.41 < 0.51")
+    expect(cards(page).first.locator(".chance")).to_have_text("5 % likely")
+
+
+def test_many_alerts_of_one_post_fold_to_the_surest_three(page, server):
+    queries = ["need.water", "need.food", "need.shelter", "need.money", "need.animals"]
+    many = [
+        invent(970, q, text="everything is gone", score=0.5 + n / 100, at=time.time()) for n, q in enumerate(queries)
+    ]
+    server.call(lambda view: view.put_alerts(many))
+    ours = page.locator('#list > .card[data-post="p970"]')
+    expect(ours).to_have_count(5)  # all have come
+    seen = ours.locator("visible=true")
+    expect(seen).to_have_count(3)
+    assert [one.split("\n")[1] for one in seen.all_inner_texts()] == ["Animals", "Money", "Shelter"]
+    page.get_by_role("button", name="+2 weaker").click()
+    expect(seen).to_have_count(5)
+    page.get_by_role("button", name="less").click()
+    expect(seen).to_have_count(3)
+
+
+def test_an_opened_card_says_why_it_is_so_likely_and_in_the_readers_language(page, server):
+    near = Evidence("Nou bezwen dlo", "ht", 0.7, "We need water", "en", {"bias": -1.5, "query": 0.5, "head": 3.25})
+    server.call(lambda view: view.put_alerts([invent(980, evidence=near, at=time.time())]))
+    because = cards(page).first.locator(".because")
+    expect(because).to_have_text("in other words We need water English · +2.25 = bias −1.50 + query +0.50 + head +3.25")
+    expect(because).to_be_hidden()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(because).to_be_visible()
+
+
+def test_the_words_that_moved_an_opened_alert_are_marked_in_its_text_and_nothing_else_changes(page, server):
+    text = "🙏 <b>send</b> water now"
+    moved = {
+        "query_id": "need.water",
+        "log_odds": 2.0,
+        "rest": 0.5,
+        "words": [
+            {"start": 5, "end": 9, "by": -0.4},
+            {"start": 14, "end": 19, "by": 1.9},
+        ],
+    }
+    page.route("**/api/words?*", lambda route: route.fulfill(json={"moved": moved}))
+    server.call(lambda view: view.put_alerts([invent(985, text=text, at=time.time())]))
+    first = cards(page).first
+    expect(first.locator(".text")).to_have_text(text)
+    expect(first.locator("mark")).to_have_count(0)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(first.locator("mark")).to_have_text(["send", "water"])
+    expect(first.locator("mark.toward")).to_have_text("water")
+    expect(first.locator(".text")).to_have_text(text)
+    expect(first.locator(".moved")).to_have_text("+2.00 = words +1.50 + what no single word moves +0.50")
+
+
+def test_a_place_that_a_post_names_stands_on_its_card_with_how_sure_that_is(page, server):
+    named = NamedPlace("Okay", "Les Cayes, Sud, HT", "town", 18.19, -73.75, 5.0, 0.62)
+    server.call(lambda view: view.put_alerts([invent(986, geo=None, places=[named], at=time.time())]))
+    expect(cards(page).first.locator(".place")).to_have_text("names Les Cayes, Sud, HT (62 %)")
+
+
+def test_posts_of_one_cluster_are_one_card_that_says_how_many_more_and_the_counts_agree(page, server):
+    def said(n, lang, **more):
+        post = msgspec.structs.replace(invent(n, lang=lang, at=time.time()).post, id=f"x:{n % 2}/{n}")
+        return invent(n, lang=lang, at=time.time(), post=post, cluster_id="c-new", **more)
+
+    also = [Reading("need.food", "suggestion", 0.41)]
+    alerts = [said(990, "en", also=also), said(991, "ht"), said(992, "en")]
+    for alert in alerts:
+        server.call(lambda view, alert=alert: view.put_alerts([alert]))
+    expect(cards(page)).to_have_count(43)
+    seen = page.locator('#list > .card[data-crowd^="c-new"]').locator("visible=true")
+    expect(seen).to_have_count(1)
+    first = page.locator('#list > .card[data-post="x:0/990"]')  # stays the card
+    expect(first.locator(".also")).to_have_text("also Need: Food 41 %")
+    expect(first.locator(".crowd")).to_have_text("+2 more, 2 authors, 2 languages")
+    expect(cards(page).first).to_have_attribute("data-post", "x:0/990")  # where the newest of them stands
+    expect(page.locator("#count")).to_have_text("43 posts stand")
+    expect(page.locator("#needs-total")).to_have_text(str(43 - 13))
+    first.locator(".crowd").click()
+    expect(seen).to_have_count(3)
+    first.locator(".crowd").click()
+    expect(seen).to_have_count(1)
+
+
+def test_many_new_accounts_with_one_text_are_told_on_the_card(page, server):
+    text = "Give money to the rescue of our city, number {}"
+    for n in range(9):
+        bot = invent(700 + n, text=text.format(n), at=time.time(), post_id=f"x:bot{n}/1")
+        server.call(lambda view, bot=bot: view.put_alerts([bot]))
+    expect(cards(page).first.locator(".marks")).to_have_text("9 accounts, same words")
+    expect(cards(page).last.locator(".marks")).to_be_hidden()
