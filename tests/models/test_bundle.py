@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,12 +12,6 @@ from models.encoders.whitening import Whitening
 from models.errors import BundleError, EncoderError
 from models.text import Cleaning
 from tests.models.tiny_bundle import tiny_files, tiny_manifest
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Path:
-    write_bundle(tmp_path / "tiny", tiny_manifest(), tiny_files())
-    return tmp_path / "tiny"
 
 
 def test_a_bundle_survives_the_way_to_disk_and_back(tmp_path):
