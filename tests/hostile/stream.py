@@ -78,7 +78,9 @@ def run(seconds: float, rate: float, hostile: list[str]) -> Run:
         sent = len(running.traffic.lines) - before
         used = {name: cpu_s(pid) - used[name] for name, pid in pids.items()}
         written, matched = running.traffic.written, running.witness.matched
-        waited = [matched[i] - written[i] for i in written if not is_hostile(int(i.removeprefix("chaos-")))]
+        # What was written while the scene came up waited for the worker to start.
+        numbers = {i: int(i.removeprefix("chaos-")) for i in written}
+        waited = [matched[i] - written[i] for i, n in numbers.items() if n >= before and not is_hostile(n)]
     p50, p99 = (round(float(x), 3) for x in np.quantile(waited, [0.5, 0.99]))
     return Run(
         sent,
