@@ -59,9 +59,11 @@ class EmbeddedBroker(Node):
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
-        for task in self._connections:
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        serving = set(self._connections)
+        while serving:  # asked again: `asyncio.wait_for` of Python 3.11 may swallow one that comes as it ends
+            for task in serving:
+                task.cancel()
+            _, serving = await asyncio.wait(serving, timeout=1.0)
         await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -59,12 +60,17 @@ log.cleaner.dedupe.buffer.size=10485760
 
 
 def free_ports(n: int) -> list[int]:
-    """Ports nobody listens on now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        return [s.getsockname()[1] for s in sockets]
+    """Ports nobody listens on now, below those that systems give to whoever asks for any: processes of a test run beside
+    each other ask all the time, and each has a thousand of these to itself."""
+    first = 12_000 + 1_000 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    found: list[int] = []
+    for port in random.SystemRandom().sample(range(first, first + 1_000), 1_000):
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == n:
+            return found
+    raise OSError(f"no {n} ports are free from {first} on")
 
 
 class Node:

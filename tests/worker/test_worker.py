@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from streams.commands.key import make_key
 from streams.commands.topics import prepare, topics
 from streams.config import Settings, load_settings
 from tests.outputs.topics import fresh_prefix
+from tests.services.kafka import free_ports
 from tests.waiting import PATIENCE_S, wait_until
 
 CRISIS = [sys.executable, "-m", "streams.cli", "worker"]
@@ -76,9 +76,7 @@ def test_a_view_that_cannot_be_reset_is_told_in_one_sentence(settings):
 def test_fausts_own_command_starts_a_worker_that_becomes_ready_and_stops_with_status_0(settings, redis_url, tmp_path):
     here = settings.model_copy(update={"redis": settings.redis.model_copy(update={"url": redis_url})})
     prepare(here)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     with running(FAUST, here, tmp_path, port) as worker:
         wait_until(lambda: _ready(port) or worker.poll() is not None, (tmp_path / "log").read_text)
         worker.send_signal(signal.SIGTERM)
