@@ -60,8 +60,8 @@ log.cleaner.dedupe.buffer.size=10485760
 
 
 def free_ports(n: int) -> list[int]:
-    """Ports nobody listens on now, below those that systems give to whoever asks for any: processes of a test run beside
-    each other ask all the time, and each has a thousand of these to itself."""
+    """Ports nobody listens on now, below those that systems give to whoever asks for any, as other processes do all the
+    time. Each process of a test run has a thousand to itself."""
     first = 12_000 + 1_000 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     found: list[int] = []
     for port in random.SystemRandom().sample(range(first, first + 1_000), 1_000):
