@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import tempfile
@@ -270,8 +271,13 @@ async def _ends(app: CrisisApp, positions: Mapping[Partition, int]) -> dict[Part
     return {(tp.topic, tp.partition): end for tp, end in found.items()}
 
 
+@functools.cache
+def _app() -> faust.App:
+    return create_app(load_settings())
+
+
 def __getattr__(name: str) -> faust.App:
-    """`streams.app.app`, made when Faust's own command line asks for it."""
+    """`streams.app.app`, made when Faust's own command line first asks for it: it asks more than once."""
     if name == "app":
-        return create_app(load_settings())
+        return _app()
     raise AttributeError(name)
