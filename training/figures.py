@@ -58,6 +58,9 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         "real, whole": "without/whole/real posts/own_query", "real, no word axes": "without/no word axes/real posts/own_query",
         "real, no real posts": "without/no real posts/real posts/own_query",
     }),
+    "scales": ("ways to make a score a probability, fitted on some events, judged on others (`training.evaluate.scales`)", {
+        f"log loss, {name}": f"ways/{name}/log loss" for name in ("one line, as shipped", "a line shifted by language", "isotonic by query")
+    }),
     "learning-curve": ("right query, real posts set aside under theirs, with a share of the posts to learn from (`training.evaluate.curve`)", {
         "a tenth": "curve/0.1/written, 20 languages/own_query", "a quarter": "curve/0.25/written, 20 languages/own_query",
         "half": "curve/0.5/written, 20 languages/own_query", "all": "curve/1.0/written, 20 languages/own_query",

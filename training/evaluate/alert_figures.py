@@ -33,6 +33,17 @@ def labelled_figures(judged: Judged, draw: Drawing) -> list[Figure]:
     return found
 
 
+def by_category(judged: Judged) -> dict[str, dict[str, float | int]]:
+    """Of each category's alerts, of needs and of offers: how many there are, and how many of them are right."""
+    found = {}
+    for category in sorted({told.alert.partition(".")[2] for told in judged.told if told.alert}):
+        own = [told for told in judged.told if told.alert.partition(".")[2] == category]
+        hits = np.array([told.alert in told.labels for told in own])
+        right = float(np.average(hits, weights=[told.weight for told in own]))
+        found[category] = {"alerts": len(own), "right": round(right, 4)}
+    return found
+
+
 def notice_figures(judged: Judged, draw: Drawing) -> list[Figure]:
     """Alerts that are notices, by kind: how many are right, how many posts of the kind are found; and how many posts
     that are none alert as one. A need or an offer that alerts as a notice is wrong."""
