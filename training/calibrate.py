@@ -36,7 +36,8 @@ from models.query_ridge import solve
 from training.calibrate_directions import labelled_groups, score, with_near_misses
 from training.calibrate_fallback import measure_fallback
 from training.calibrate_figures import by_language, on_demo, on_test_set, precision_recall, ranking, show
-from training.data import data_dir
+from training.demo import DEMO
+from training.files import data_dir
 from training.jobs import cache_dir, run, write_atomically, write_result
 from training.labels import Messages, disaster_messages, ordinary, test_sets
 from training.taught import read_taught, with_taught
@@ -248,9 +249,8 @@ def main(config: Config) -> Calibration:
             for k, v in found.items()
         },
     }
-    demo = Path(__file__).resolve().parents[1] / "streams" / "data" / "demo.jsonl"
-    if demo.exists():
-        metrics["demo"] = on_demo(matcher, encoder, demo)
+    if DEMO.exists():
+        metrics["demo"] = on_demo(matcher, encoder, DEMO)
     content = msgspec.json.encode(calibration) + b"\n"
     if config.out or not config.install:
         write_atomically(Path(config.out) if config.out else cache_dir() / CALIBRATION, content)

@@ -29,11 +29,12 @@ from models.encoders.stored_cleaning import store_cleaning
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training import tokenizer as tokenizer_job
-from training.data import DataError, data_dir, labelled_posts, training_pairs
+from training.bundled_posts import bundled_posts
+from training.data import labelled_posts, training_pairs
+from training.files import DataError, data_dir, hash_rows, read_texts
 from training.jobs import cache_dir, model_named, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights
 from training.run_key import run_key
-from training.tables import bundled_posts, hash_rows, read_texts
 
 KNOWN = {"roberta": "FacebookAI/roberta-base", "bertweet": "vinai/bertweet-base"}
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from training.data import DataError
+from training.files import DataError
 
 MAGIC = b"E5S1"
 PACKED = "e5-small-q4.bin"

@@ -33,8 +33,8 @@ from models.encoders.registry import OWN, Registry, version_cache
 from models.errors import BundleError, ConfigError, CrisisError, EncoderError
 from models.moments import rfc3339
 from models.queries import load_queries
-from training.data import DataError, data_dir
 from training.evaluate import matching, needs, relatedness, speed
+from training.files import DataError, data_dir
 from training.gates import TOLERANCES, Figures, Verdict, compare, pack_figures
 from training.jobs import code_version, machine, read_config, run, write_atomically
 

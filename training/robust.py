@@ -30,7 +30,9 @@ from models.encoders.load import FLOOD
 from models.encoders.protocol import Encoder
 from models.errors import ConfigError
 from training import mlm
-from training.data import SOURCES, data_dir, training_pairs
+from training.bundled_posts import bundled_posts
+from training.data import SOURCES, training_pairs
+from training.files import data_dir, hash_rows, read_texts
 from training.jobs import cache_dir, model_named, run, write_result
 from training.loop import BEST, Pace, fit, load_weights
 from training.losses import hard_negative_contrast, in_batch_contrast, mse
@@ -39,7 +41,6 @@ from training.mixture import find_teacher
 from training.robust_students import CharStudent, Frozen, StaticStudent, Student, TokenStudent
 from training.robust_texts import HardNegatives, Text, noised, sample_texts, targets_of
 from training.run_key import run_key
-from training.tables import bundled_posts, hash_rows, read_texts
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

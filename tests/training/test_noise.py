@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.errors import ConfigError
-from training.data import DataError
+from training.files import DataError
 from training.noise import (
     KINDS,
     NEUTRAL,

@@ -23,16 +23,16 @@ from models.matching import MatchConfig, Matcher
 from models.queries import background_texts, load_queries
 from models.reading import Head
 from training.class_material import material
-from training.data import data_dir, in_train_half, read_messages
+from training.data import in_train_half, read_messages
 from training.evaluate.alert_reading import Reader
 from training.evaluate.curve import GROUPS, SHOWN, measure
+from training.files import data_dir, hash_rows
 from training.head import Config as HeadConfig
 from training.head import fit
 from training.jobs import cache_dir, write_result
 from training.kept_vectors import keeping
 from training.labels import everyday
 from training.posts import LabelledPost, read_posts, written_posts
-from training.tables import hash_rows
 
 RESULT = Path("training/results/ablation.json")
 

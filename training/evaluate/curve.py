@@ -23,17 +23,17 @@ from models.encoders.load import folder_of, load_encoder
 from models.matching import MatchConfig, Matcher
 from models.queries import background_texts, load_queries
 from training.class_material import material
-from training.data import data_dir, in_train_half, read_messages
+from training.data import in_train_half, read_messages
 from training.evaluate import alert_figures as figures
 from training.evaluate.alert_reading import Reader, judge
 from training.evaluate.figure import Drawing
+from training.files import data_dir, hash_rows
 from training.head import Config as HeadConfig
 from training.head import fit, plain_of
 from training.jobs import cache_dir, write_result
 from training.kept_vectors import keeping
 from training.labels import everyday
 from training.posts import LabelledPost, read_posts, written_posts
-from training.tables import hash_rows
 
 RESULT = Path("training/results/learning-curve.json")
 SHOWN = ("own_query", "right_query_first", "others_alerted", "ap_against_none")

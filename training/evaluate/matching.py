@@ -15,7 +15,7 @@ import numpy as np
 from rich.progress import track
 
 from models.encoders.protocol import Encoder
-from training.data import read_aligned, read_rows
+from training.files import read_aligned, read_rows
 from training.metrics import HardNegative, bootstrap, pairwise_cosine_distance, xsim
 
 __all__ = ["flores_matching", "matching_accuracy"]

@@ -9,11 +9,12 @@ RoLASER's zeros of that table are from the sentence beneath it.
 
 from __future__ import annotations
 
-import csv
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from msgspec import Struct
+
+from training.files import read_rows
 
 __all__ = ["find"]
 
@@ -42,17 +43,16 @@ class Published(Struct, frozen=True):
 @cache
 def rows() -> tuple[Published, ...]:
     """Every row of the table."""
-    with (files(__package__) / "published.tsv").open(encoding="utf-8") as file:
-        return tuple(
-            Published(
-                **{
-                    **row,
-                    "value": float(row["value"]),
-                    "half_width": float(row["half_width"]) if row["half_width"] else None,
-                }
-            )
-            for row in csv.DictReader(file, delimiter="\t")
+    return tuple(
+        Published(
+            **{
+                **row,
+                "value": float(row["value"]),
+                "half_width": float(row["half_width"]) if row["half_width"] else None,
+            }
         )
+        for row in read_rows(Path(__file__).parent / "published.tsv")
+    )
 
 
 def find(**wanted: str) -> list[Published]:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from models.encoders.protocol import Encoder
-from training.data import read_rows
+from training.files import read_rows
 from training.metrics import bootstrap, spearman
 
 __all__ = ["semrel"]

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from models.encoders.normalise import Normaliser
-from training.data import data_dir, training_pairs
+from training.data import training_pairs
+from training.files import data_dir
 from training.noise.mix import own_lists
 
 SOURCES = ("tatoeba-train", "indic-wiki-4ref", "tico19-dev", "disaster-messages", "afriqa")  # whole sentences, no UI
