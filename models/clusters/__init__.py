@@ -3,7 +3,8 @@
 config: every setting and why                            kernel: the attach and merge arithmetic
 lexicon: words beside meaning in a post's row            cluster: one cluster's bookkeeping, decays, burst
 labels: words of any script, c-TF-IDF                    memory: where posts went, which ids are taken; bounded
-live: the live clusters and what can happen to one       events: which changes become events, and what they say
+live: the live clusters and what can happen to one       applying: posts one by one, and when clusters are joined
+events: which changes become events, and what they say   vectors: what a frame's must be
 state: what is saved, in parts                           saving, restoring: the parts written and read
 trail: long maps saved in segments                       thresholds: start values without labels
 """
