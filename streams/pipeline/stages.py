@@ -55,6 +55,7 @@ __all__ = [
     "settle_alerts",
     "sum_up",
     "tally",
+    "tally_unmatched",
 ]
 
 KEPT_OF_REJECT = 65_536  # bytes of a refused record that are kept; the rest of a 10 MB line says nothing more
@@ -284,6 +285,19 @@ def by_turn(frame: EmbeddedFrame) -> list[Frame]:
         Frame(msgspec.structs.replace(frame.origin, turn=turn), posts, elsewhere=items - len(posts))
         for turn, posts in of.items()
     ]
+
+
+def tally_unmatched(parsed: Parsed, frame: Frame, verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """`read`, and the outcomes of what of it goes no further than `fold`. `tally` has the others.
+
+    What was folded once and takes the place of another post now has one outcome all the same.
+    """
+    return {
+        "read": parsed.read,
+        "folded": len(frame.repeats) - sum(len(verdict.raised) for verdict in verdicts),
+        "rejected": len(parsed.rejects),
+        "deleted": len(frame.deletions),
+    }
 
 
 def tally(frame: MatchedFrame) -> dict[str, int]:
