@@ -14,7 +14,7 @@ from streams.config import Settings
 from streams.dashboard.feed import BIG_BATCH, KEPT_BATCHES, QUEUE, Feed
 from streams.dashboard.page_model import Filter
 from streams.pipeline.stages import blank
-from tests.dashboard.seeding import clusters_of, invent, several
+from tests.dashboard.invented import clusters_of, invent, several
 from tests.waiting import PATIENCE_S
 
 NOW = 1_795_000_000.0

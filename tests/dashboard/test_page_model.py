@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from models.moments import rfc3339
 from models.records import Alert, ClusterEvent, Geo
 from streams.dashboard.page_model import Board, Category, Filter
-from tests.dashboard.seeding import HOSTILE, clusters_of, hostile, invent, several
+from tests.dashboard.invented import HOSTILE, clusters_of, hostile, invent, several
 
 NOW = 1_795_000_000.0
 
