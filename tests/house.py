@@ -20,6 +20,7 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
 def imports(path: Path, top_level_only: bool = False) -> set[str]:
     """The modules a file imports (without those under `if TYPE_CHECKING`)."""
     tree = parsed(path)

@@ -44,6 +44,8 @@ from training.run_key import run_key
 from training.tower import Evening, Tower, even_out
 from training.tower_files import write_tower
 
+__all__ = ["Config", "main"]
+
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the adaptation."""

@@ -26,6 +26,8 @@ from training.files import data_dir
 from training.jobs import cache_dir, code_version, machine, run, write_result
 from training.runs import Run, read_run
 
+__all__ = ["Config", "main"]
+
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the bundle job."""

@@ -15,6 +15,8 @@ from training.demo import demo_rows
 from training.evaluate.needs import average_precision
 from training.labels import Labelled, Messages
 
+__all__ = ["by_language", "on_demo", "on_test_set", "precision_recall", "ranking", "show"]
+
 
 def ranking(queries: list[Query], scores: np.ndarray, messages: Messages) -> dict:
     """Average precision by query on the held-out messages, by the language they were sent in."""

@@ -39,6 +39,8 @@ from training.jobs import cache_dir, model_named, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights
 from training.run_key import run_key
 
+__all__ = ["Config", "main"]
+
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the contrastive job."""

@@ -16,7 +16,16 @@ from msgspec import Struct
 
 from training.files import DataError, read_aligned, read_json, read_lines, read_rows, read_table
 
-__all__ = ["in_train_half", "labelled_posts", "read_messages", "training_pairs"]
+__all__ = [
+    "LEFT_OUT",
+    "Pairs",
+    "SOURCES",
+    "in_train_half",
+    "labelled_posts",
+    "read_messages",
+    "training_pairs",
+    "unique_texts",
+]
 
 
 SOURCES = {

@@ -44,6 +44,8 @@ from training.static_table import Static, join, start_table, with_dropout
 from training.students import distil_transformer
 from training.teacher import encode_with_teacher
 
+__all__ = ["Config", "main"]
+
 MAX_LENGTH = 256  # pieces; posts have fewer, and a sum does not mind
 
 

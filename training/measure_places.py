@@ -29,6 +29,8 @@ from training.files import data_dir, read_json
 from training.jobs import run, write_result
 from training.posts import HERE
 
+__all__ = ["Config", "main"]
+
 EARTH_KM = 6371.0
 NEAR_KM = 25.0
 TOWNS = (

@@ -18,6 +18,8 @@ from models.text import Cleaning
 from training.jobs import cache_dir, model_named
 from training.kept_vectors import keeping
 
+__all__ = ["find_teacher"]
+
 _WEIGHT = re.compile(r"(?P<weight>\d*\.?\d+)\*(?P<ref>.+)")
 
 

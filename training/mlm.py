@@ -36,6 +36,8 @@ from training.jobs import cache_dir, model_named, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights
 from training.run_key import run_key
 
+__all__ = ["Config", "main", "random_base"]
+
 KNOWN = {"roberta": "FacebookAI/roberta-base", "bertweet": "vinai/bertweet-base"}
 
 

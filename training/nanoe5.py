@@ -19,6 +19,8 @@ from msgspec import Struct
 
 from training.files import DataError
 
+__all__ = ["packed_path", "read_packed", "write_model", "write_modules", "write_tokenizer"]
+
 MAGIC = b"E5S1"
 PACKED = "e5-small-q4.bin"
 BLOCK = np.dtype(

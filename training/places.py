@@ -27,6 +27,8 @@ from training.files import data_dir, read_json, read_lines
 from training.jobs import run
 from training.posts import HERE
 
+__all__ = ["Config", "main"]
+
 LEAST_PEOPLE = 1_000  # of a town that is listed
 MANY_NAMES = 5_000  # of a town whose other names are listed too
 COMMON = 3  # so often said without a place being meant, a word is no name of a place …

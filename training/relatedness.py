@@ -21,6 +21,8 @@ from training.files import DataError, read_lines
 from training.jobs import read_config, run
 from training.metrics import spearman
 
+__all__ = ["Config", "main"]
+
 
 class Judgements(Struct, frozen=True, eq=False):
     """Best–worst judgements of 4-tuples; one row a judgement, several may be of the same tuple."""

@@ -42,6 +42,8 @@ from training.robust_students import CharStudent, Frozen, StaticStudent, Student
 from training.robust_texts import HardNegatives, Text, noised, sample_texts, targets_of
 from training.run_key import run_key
 
+__all__ = ["Config", "main"]
+
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the robust job."""

@@ -33,6 +33,8 @@ from training.metrics import spearman
 from training.run_key import run_key
 from training.whiten import Splits, bundled_pairs, stored_pairs
 
+__all__ = ["Config", "main"]
+
 Rows = Sequence[tuple[str, str, float]]  # two texts and the score people gave them, 0 to 1
 
 

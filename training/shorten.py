@@ -31,6 +31,8 @@ from training.run_key import run_key
 from training.tower import Evening, Tower, even_out
 from training.tower_files import write_tower
 
+__all__ = ["Config", "main", "material"]
+
 UI_STRINGS = {
     "software-l10n": 0.05,
     "debian-apps": 0.05,

@@ -29,6 +29,8 @@ from training.files import data_dir, read_lines
 from training.jobs import cache_dir, run, write_atomically
 from training.noise import own_lists
 
+__all__ = ["Config", "main", "train"]
+
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the tokenizer job."""

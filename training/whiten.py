@@ -30,7 +30,7 @@ from training.kept_vectors import keeping
 from training.metrics import anisotropy, cosine_histogram
 from training.metrics import spearman as rank_correlation
 
-__all__ = ["bundled_pairs"]
+__all__ = ["Splits", "bundled_pairs", "stored_pairs"]
 
 Splits = dict[str, dict[str, list[tuple[str, str, float]]]]  # split, language: two texts and the score people gave them
 

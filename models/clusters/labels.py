@@ -25,7 +25,7 @@ import numpy as np
 
 from models.clusters.trail import Segment, Span, Trail
 
-__all__ = ["terms_of"]
+__all__ = ["Vocabulary", "terms_of"]
 
 CLUSTER_TERMS = 100  # kept per cluster, pruned at twice that: a label needs four, and snapshots hold them all
 STREAM_TERMS = 50_000  # kept for the whole stream, pruned at twice that

@@ -22,7 +22,7 @@ from models.clusters.live import Counters, Due, LiveClusters
 from models.clusters.trail import Ledger, Span
 from models.records import Origin
 
-__all__ = ["Changes", "Progress"]
+__all__ = ["Changes", "FORMAT", "Head", "Progress", "Saved", "ledgers"]
 
 FORMAT = 2
 

@@ -16,6 +16,8 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+__all__ = ["Ledger", "Segment", "Span", "Trail", "cut"]
+
 V = TypeVar("V")
 
 FULL = 256  # entries: the last segment is written again with every save until it holds so many

@@ -38,6 +38,8 @@ from streams.view.health import Health, judge
 from streams.view.live import LiveView
 from streams.view.status import WorkerStatus
 
+__all__ = ["Event", "Feed"]
+
 log = logging.getLogger(__name__)
 
 FLUSH_S, TICK_S, LAG_S = 0.25, 1.0, 4.0

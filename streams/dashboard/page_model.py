@@ -15,6 +15,8 @@ from models.records import AID, Alert, ClusterEvent, Kind, is_notice
 from streams.dashboard.crowds import Copies, Crowds
 from streams.outputs.printable import web_link
 
+__all__ = ["AlertPage", "Board", "Category", "Filter", "OpenCount", "fitting", "kinds_beside"]
+
 MATCHES_KEPT = 6  # of a post (the page unfolds from three): a text made of query sentences matches 25 queries
 SEARCHED_CHARS, MOST_WORDS = 2_000, 8  # of a text, and of what is searched for in it
 BURST = ClusterConfig().burst_levels[0]  # deviations from which growth is told as a burst; the same in page.js

@@ -57,6 +57,8 @@ from streams.search.follower import Searcher
 from streams.view.live import LiveView
 from streams.view.vault import Vault
 
+__all__ = ["Routes"]
+
 SHOWN_ALERTS, SHOWN_CLUSTERS = 100, 30
 MOST_ALERTS, MOST_CLUSTERS, MOST_HITS = 500, 500, 100
 LONGEST_QUERY = 2000  # characters of a search text

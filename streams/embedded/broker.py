@@ -17,6 +17,8 @@ from typing import NamedTuple
 from streams.embedded import peers, wire
 from streams.embedded.node import HOST, Node
 
+__all__ = ["EmbeddedBroker", "Fault"]
+
 log = logging.getLogger(__name__)
 
 MAX_FRAME_BYTES = 100 << 20  # Kafka's socket.request.max.bytes

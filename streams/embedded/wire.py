@@ -10,6 +10,8 @@ from kafka.protocol import admin, consumer, metadata, producer
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.data_container import DataContainer
 
+__all__ = ["BadFrame", "HEADER", "SERVED", "VERSIONS", "attempt", "read", "respond", "write"]
+
 HEADER = struct.Struct(">hhi")  # api key, api version, correlation id
 MESSAGES = {**vars(admin), **vars(consumer), **vars(metadata), **vars(producer)}
 # First and last version: where our clients and Apache Kafka 4 meet (a test compares), and without two ways to answer.

@@ -27,6 +27,8 @@ from streams.ingest.cursor import Cursor
 from streams.ingest.live import Disconnected, ReconnectConfig, keep_connected, run_live
 from streams.ingest.writer import FrameWriter
 
+__all__ = ["bluesky"]
+
 log = logging.getLogger(__name__)
 POSTS = "app.bsky.feed.post"
 ENDPOINT = "wss://jetstream2.us-east.bsky.network/subscribe"

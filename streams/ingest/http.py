@@ -34,6 +34,8 @@ from streams.ingest.writer import FrameWriter, open_writer
 from streams.web.deadline import DeadlineProtocol
 from streams.web.exposure import LOOPBACK, asked_by
 
+__all__ = ["http"]
+
 log = logging.getLogger(__name__)
 
 

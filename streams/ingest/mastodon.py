@@ -31,6 +31,8 @@ from streams.ingest.cursor import Cursor
 from streams.ingest.live import Disconnected, ReconnectConfig, keep_connected, run_live
 from streams.ingest.writer import FrameWriter
 
+__all__ = ["mastodon"]
+
 log = logging.getLogger(__name__)
 PAGE = 40  # the most a timeline page holds
 PAGES = 25  # of missed posts that are read after a break; 1,000 posts

@@ -23,6 +23,8 @@ from models.records import Alert
 from streams.outputs import Options, Print, print_lines
 from streams.outputs.printable import printable, shorten, web_link
 
+__all__ = ["as_cap"]
+
 NAMESPACE = "urn:oasis:names:tc:emergency:cap:1.2"
 
 # CAP's closed list of categories; a category not named here is "Other".

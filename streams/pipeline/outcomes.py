@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["OUTCOMES", "put_by", "through"]
+__all__ = ["MATCHED", "OUTCOMES", "Totals", "put_by", "through"]
 
 MATCHED = ("alert", "suggestion", "no_match")  # by its best match
 # A post that is put by has no outcome until it is read in context; then it has one as any other.

@@ -19,6 +19,8 @@ from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
 from streams.worker.stage import Events, Handler
 
+__all__ = ["Cluster"]
+
 log = logging.getLogger(__name__)
 
 SAVE_AT = 3_000  # posts: on a fast stream a save is due before its timer, so that none takes long

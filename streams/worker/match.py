@@ -20,6 +20,8 @@ from streams.releases.serving import Serving, restate
 from streams.view.live import LiveView
 from streams.worker.stage import Events, Handler
 
+__all__ = ["Match"]
+
 PLATFORMS = ("bluesky", "mastodon", "file")  # names that no token may take; those of partners are in the live view
 
 

@@ -13,6 +13,8 @@ from streams.pipeline.frames import split_frame
 from streams.view.live import Counts
 from streams.worker.stage import Events, Handler, origin_of, refused
 
+__all__ = ["Normalise"]
+
 
 class Normalise(Handler):
     """posts.raw → posts.clean: read, reject, fold."""

@@ -33,6 +33,8 @@ from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
 from streams.worker.stage import Events
 
+__all__ = ["Waiting"]
+
 log = logging.getLogger(__name__)
 
 CALL_POSTS = 64  # read in one encoder call: a fifth of a second that new posts may wait

@@ -13,7 +13,7 @@ from streams.broker.lag import LagReader
 from streams.config import Settings
 from streams.dashboard.feed import BIG_BATCH, KEPT_BATCHES, QUEUE, Feed
 from streams.dashboard.page_model import Filter
-from streams.pipeline.stages import blank
+from streams.pipeline.stages.alerting import blank
 from tests.dashboard.invented import clusters_of, invent, several
 from tests.waiting import PATIENCE_S
 

@@ -153,7 +153,7 @@ def test_labelled_posts_give_their_texts_but_for_test_rows_and_other_languages(m
     with pytest.raises(DataError, match="no text in fr among floods"):
         ask("langs=fr")
     path.write_bytes(gzip.compress(b'{"lang": "en"}\n'))
-    with pytest.raises(DataError, match="line 1: KeyError"):
+    with pytest.raises(DataError, match="line 1: no text"):
         ask()
 
 

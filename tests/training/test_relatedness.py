@@ -84,7 +84,7 @@ def test_a_file_gives_judgements_and_a_damaged_line_is_named(tmp_path):
     with pytest.raises(DataError, match="missing data file"):
         read_judgements(tmp_path / "none.tsv")
     path.write_bytes(HEADER.encode() + b"\xff\n")
-    with pytest.raises(DataError, match=f"after line 1: .*byte 0xff in position {len(HEADER)}"):
+    with pytest.raises(DataError, match=f"damaged data file .*byte 0xff in position {len(HEADER)}"):
         read_judgements(path)
 
 

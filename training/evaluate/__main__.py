@@ -36,6 +36,8 @@ from training.files import hash_rows
 from training.jobs import cache_dir, read_config, run, write_atomically, write_result
 from training.run_key import run_key
 
+__all__ = ["main"]
+
 
 def main(config: Config) -> Path:
     """Returns the folder of the report."""

@@ -11,6 +11,8 @@ from training.demo import demo_rows
 from training.files import read_json, read_rows
 from training.posts import HERE, LabelledPost
 
+__all__ = ["ACTIONABLE", "HIGH", "Timed", "demo_posts", "donation_stream", "information_type", "trecis_posts"]
+
 # TREC-IS: priorities as gains, which one is high, and the information types its track calls actionable
 PRIORITY = {"Low": 0.0, "Medium": 1.0, "High": 2.0, "Critical": 3.0}
 HIGH = 2.0

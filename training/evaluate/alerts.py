@@ -39,6 +39,8 @@ from training.kept_vectors import keeping
 from training.labels import disaster_messages, ordinary, test_sets
 from training.posts import LabelledPost, read_posts, written_posts
 
+__all__ = ["Config", "PRESETS", "main"]
+
 SETS = ("written", "read", "calibration", "demo", "disaster", "humaid", "trecis", "t26", "ordinary")
 RESULT = Path("training/results/alerts.json")
 

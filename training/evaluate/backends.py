@@ -25,6 +25,8 @@ from training.files import data_dir, read_rows, read_table
 from training.jobs import read_config, run, write_result
 from training.metrics.ranks import spearman
 
+__all__ = ["Config", "main", "useful_flops"]
+
 Encode = Callable[[list[str]], np.ndarray]
 
 

@@ -35,6 +35,8 @@ from training.jobs import cache_dir, write_result
 from training.kept_vectors import keeping
 from training.metrics.intervals import bootstrap
 
+__all__ = ["Config", "PRESETS", "main"]
+
 RESULT = Path("training/results/feedback.json")
 ROUND = 10  # labels between two refits
 WORSE = 0.01  # of average precision: less is no loss

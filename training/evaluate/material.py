@@ -17,7 +17,7 @@ from training.evaluate.relatedness import SETS, Pairs, scored_pairs
 from training.files import data_dir, read_json, read_lines, read_rows
 from training.whiten import bundled_pairs
 
-__all__ = ["standard_english"]
+__all__ = ["CLASSIFIED", "LABELLED", "PARALLEL", "classified", "labelled", "parallel", "scored", "standard_english"]
 
 PARALLEL = ("flores200 devtest", "ntrex128", "tico19 test")
 

@@ -20,6 +20,8 @@ from training.files import data_dir, hash_rows
 from training.metrics import anisotropy, class_similarity, cosine_histogram, hard_negatives, mean_interval
 from training.noise import measure as noise_job
 
+__all__ = ["MEASURES", "load"]
+
 T = TypeVar("T")
 _PARTS = 5  # disjoint parts of a labelled set: their D_avg gives the interval
 _SPREAD_PER_LANG = 40  # texts of each language for anisotropy

@@ -18,7 +18,7 @@ from training.data import in_train_half, read_messages
 from training.evaluate.matching import matching_accuracy
 from training.metrics import bootstrap
 
-__all__ = ["average_precision", "need_precision"]
+__all__ = ["average_precision", "need_messages", "need_precision", "pack_precision", "summary", "translation_matching"]
 
 # label of the set: what a person in that need writes
 QUERIES: dict[str, tuple[str, ...]] = {

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from training.files import read_rows
 
-__all__ = ["find"]
+__all__ = ["PAPERS", "by_part", "find"]
 
 PAPERS = {
     "Lamsal 2023": "Lamsal, Read, Karunasekera 2023, CrisisTransformers, arXiv:2309.05494",

@@ -13,6 +13,8 @@ from random import Random
 
 from training.files import DataError, numbered_lines, read_rows
 
+__all__ = ["LISTS", "WordList", "read_lang_lists", "read_ugc_wordlists", "read_word_list"]
+
 LISTS = Path(__file__).parent / "lists"
 _WORD = re.compile(r"\w+(?:['’&/.-]\w+)*")
 
