@@ -31,3 +31,18 @@ def test_no_test_asserts_what_a_clock_says():
         and any(isinstance(part, ast.Attribute) and part.attr in CLOCKS for part in ast.walk(node))
     }
     assert not wrong
+
+
+def test_the_formatter_passes_over_nothing_but_tables():
+    """A table of short cells reads by rows; one cell to a line it would be many times as long."""
+    for path in [p for package in ("models", "streams", "training", "tests") for p in modules(package)]:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        skipped = {n for n, line in enumerate(lines, 1) if line.endswith("  # fmt: skip")}
+        tables = {
+            node.end_lineno
+            for node in ast.walk(parsed(path))
+            if isinstance(node, ast.Dict | ast.List | ast.Tuple | ast.Set | ast.Call)
+            and sum(isinstance(part, ast.Constant) for part in ast.walk(node)) > 3 * (node.end_lineno - node.lineno)
+        }
+        assert skipped <= {at + more for at in tables for more in (0, 1)}, path
+        assert not any("fmt: off" in line for line in lines if "assert" not in line), path

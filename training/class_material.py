@@ -27,9 +27,13 @@ MAY_LEARN = frozenset(
     ("crisislex-t26", "crisislex-t6", "disaster-messages-multilingual", "idrisi-lmr-ar", "need-offer-nepal-italy")
 )
 AGREED = {
-    "water": "water", "food": "food", "shelter": "shelter", "clothing": "clothing_blankets",
-    "medical_help": "medical_help", "medical_products": "medicine",
-}  # fmt: skip
+    "water": "water",
+    "food": "food",
+    "shelter": "shelter",
+    "clothing": "clothing_blankets",
+    "medical_help": "medical_help",
+    "medical_products": "medicine",
+}
 
 
 class Shares(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

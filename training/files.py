@@ -47,7 +47,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rt", encoding="utf-8", newline="\n") as file:
-            for number, line in enumerate(file, 1):  # noqa: B007 - named in the error below
+            for number, line in enumerate(file, 1):
                 yield number, line.removesuffix("\n").removesuffix("\r")
     except FileNotFoundError:
         about = path.parent / "README.md"

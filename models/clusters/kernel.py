@@ -164,7 +164,7 @@ class Kernel:
         means[:, : self.size] *= shares
         return means
 
-    def take(self, slot: int, row: np.ndarray | None) -> bool:
+    def remove(self, slot: int, row: np.ndarray | None) -> bool:
         """Take one post out; without its vector (forgotten, or of an older encoder) its share of the mean.
 
         Returns False when the cluster is now empty, and its slot dead.

@@ -162,7 +162,7 @@ class BlueskySource:
                 while True:
                     async with asyncio.timeout(self._config.reconnect.stall_s):
                         message = await socket.recv()
-                    await self._take(message)
+                    await self._receive(message)
                     received += 1
         except InvalidStatus as error:
             status = error.response.status_code
@@ -179,7 +179,7 @@ class BlueskySource:
             raise Disconnected(reason)
         log.warning("%s", reason)
 
-    async def _take(self, message: str | bytes) -> None:
+    async def _receive(self, message: str | bytes) -> None:
         try:
             event = _decode(message)
         except (msgspec.MsgspecError, UnicodeDecodeError):

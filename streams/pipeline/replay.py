@@ -63,7 +63,7 @@ class Replay:
             embedded = stages.embed(piece, self.encoder)
             matched = decode_frame(encode_frame(stages.match(embedded, self.matcher, self.bars)), MatchedFrame)
             made = stages.alerts(matched, self.ready)
-            alerts += await self.alerts.put_alerts(await stages.settle_alerts(matched, made, self.alerts))
+            alerts += await self.alerts.put_alerts(await stages.with_withdrawals(matched, made, self.alerts))
             self.totals.counts.update(stages.tally(matched))
             changes, placed = self.clusters.add_all([matched])
             events += changes

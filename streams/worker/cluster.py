@@ -125,7 +125,7 @@ class Cluster(Handler):
     async def _restore(self) -> ClusterStage:
         saved = await self.runtime.snapshots.load()
         encoder, config = self.runtime.encoder, self._config()
-        self._version.settle(encoder)
+        self._version.begin(encoder)
         if saved is None:
             return ClusterStage.new(config, encoder.dim, encoder.version)
         return await self.runtime.compute("cluster", ClusterStage.restore, saved, config, encoder)

@@ -112,9 +112,9 @@ class Waiting:
         def away(error: BaseException, pause_s: float) -> None:
             log.warning("posts that wait cannot be fetched (%s); again in %.1f s", error, pause_s)
 
-        await keep_up(self._take, (KafkaError,), away, first_s=0.5, longest_s=10.0)
+        await keep_up(self._session, (KafkaError,), away, first_s=0.5, longest_s=10.0)
 
-    async def _take(self, good: Good) -> None:
+    async def _session(self, good: Good) -> None:
         settings = self._runtime.settings
         consumer = AIOKafkaConsumer(
             settings.topics.name("posts.waiting"),

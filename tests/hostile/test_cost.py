@@ -90,9 +90,12 @@ def test_what_is_measured_is_the_work_of_every_agent(cost):
 
 
 DEEP = {
-    "normalise": "models.posts.identify", "embed": "models.encoders.static.clean", "match": "models.alerts.signs_in",
-    "cluster": "models.clusters.live.terms_of", "rest": "streams.pipeline.replay.decode_frame",
-}  # fmt: skip
+    "normalise": "models.posts.identify",
+    "embed": "models.encoders.static.clean",
+    "match": "models.alerts.signs_in",
+    "cluster": "models.clusters.live.terms_of",
+    "rest": "streams.pipeline.replay.decode_frame",
+}
 
 
 @pytest.mark.parametrize("part", DEEP)

@@ -102,9 +102,9 @@ def test_a_post_without_a_vector_takes_its_share_of_the_mean():
     kernel = Kernel(3, 0.1, 0.1)
     kernel.place(to_grid(np.array([[1.0, 0, 0], [0.8, 0.6, 0]])))
     mean = kernel.mean(0)
-    assert kernel.take(0, None)
+    assert kernel.remove(0, None)
     np.testing.assert_allclose(kernel.mean(0), mean, atol=1e-3)
-    assert not kernel.take(0, None) and kernel.counts[0] == 0
+    assert not kernel.remove(0, None) and kernel.counts[0] == 0
 
 
 def test_a_burst_is_zero_at_a_steady_rate_and_about_the_number_of_posts_out_of_nothing():

@@ -146,7 +146,7 @@ def test_the_tally_sums_to_the_posts(encoder, matcher):
 async def settled(frame, encoder, matcher, known):
     matched = run(frame, encoder, matcher)
     made = make_alerts(matched.posts, matched.matches, {WATER.id: WATER}, matched.encoder_version)
-    return await known.put_alerts(await stages.settle_alerts(matched, made, known))
+    return await known.put_alerts(await stages.with_withdrawals(matched, made, known))
 
 
 async def test_a_deletion_withdraws_the_posts_alerts(encoder, matcher):

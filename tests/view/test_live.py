@@ -18,7 +18,7 @@ from streams.config import Settings
 from streams.dashboard.crowds import Crowds
 from streams.pipeline.clusters import place_alerts
 from streams.pipeline.memory import MemoryAlerts
-from streams.pipeline.stages import settle_alerts
+from streams.pipeline.stages import with_withdrawals
 from streams.view.live import LiveView
 from streams.view.snapshots import Kept, Snapshots
 from streams.worker.match import WithBatch
@@ -116,7 +116,7 @@ async def test_a_deletion_in_the_batch_of_the_post_itself_withdraws_its_alert(vi
     gone = MatchedFrame(
         Origin(0, 9), [], deletions=[Deletion(deleted, 9000.0)], encoder_version="v1", dim=1, vectors=b""
     )
-    (withdrawn,) = await settle_alerts(gone, [], WithBatch(view, given))
+    (withdrawn,) = await with_withdrawals(gone, [], WithBatch(view, given))
     assert (withdrawn.alert_id, withdrawn.status) == (given[0].alert_id, "withdrawn")
 
 
@@ -215,7 +215,7 @@ async def test_a_post_deleted_after_any_number_of_newer_alerts_is_withdrawn_and_
         gone = MatchedFrame(
             Origin(0, 9), [], deletions=[Deletion("p0", 9000.0)], encoder_version="v1", dim=1, vectors=b""
         )
-        (withdrawn,) = await known.put_alerts(await settle_alerts(gone, [], known))
+        (withdrawn,) = await known.put_alerts(await with_withdrawals(gone, [], known))
         assert (placed.post.id, placed.cluster_id) == ("p1", "c1")
         assert (withdrawn.post.id, withdrawn.status) == ("p0", "withdrawn")
         assert await known.put_alerts([alert_for("p0")]) == []  # read again: it stays withdrawn

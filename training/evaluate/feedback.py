@@ -43,22 +43,39 @@ WORSE = 0.01  # of average precision: less is no loss
 
 # HumAID's label → the query somebody would add for it
 TARGETS = {
-    "requests_or_urgent_needs": ("need.requests", (
-        "We urgently need help, please send food and water", "We are stranded and need to be rescued",
-        "Supplies are needed at the shelter, please help",
-    )),
-    "rescue_volunteering_or_donation_effort": ("offer.effort", (
-        "Volunteers are rescuing people from their homes", "Donate to the relief fund to help the victims",
-        "We are collecting and sending relief supplies",
-    )),
-    "displaced_people_and_evacuations": ("need.displaced", (
-        "Thousands of people were evacuated from their homes", "Families are staying in shelters",
-        "Residents are ordered to evacuate",
-    )),
-    "infrastructure_and_utility_damage": ("need.damage", (
-        "Houses and roads were destroyed", "Power is out and the bridge collapsed", "The damage to buildings is huge",
-    )),
-}  # fmt: skip
+    "requests_or_urgent_needs": (
+        "need.requests",
+        (
+            "We urgently need help, please send food and water",
+            "We are stranded and need to be rescued",
+            "Supplies are needed at the shelter, please help",
+        ),
+    ),
+    "rescue_volunteering_or_donation_effort": (
+        "offer.effort",
+        (
+            "Volunteers are rescuing people from their homes",
+            "Donate to the relief fund to help the victims",
+            "We are collecting and sending relief supplies",
+        ),
+    ),
+    "displaced_people_and_evacuations": (
+        "need.displaced",
+        (
+            "Thousands of people were evacuated from their homes",
+            "Families are staying in shelters",
+            "Residents are ordered to evacuate",
+        ),
+    ),
+    "infrastructure_and_utility_damage": (
+        "need.damage",
+        (
+            "Houses and roads were destroyed",
+            "Power is out and the bridge collapsed",
+            "The damage to buildings is huge",
+        ),
+    ),
+}
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ No clock, no network, no Faust: who folds into whom is asked between `parse` and
 
 from __future__ import annotations
 
-from streams.pipeline.stages.alerting import alerts, settle_alerts
+from streams.pipeline.stages.alerting import alerts, with_withdrawals
 from streams.pipeline.stages.embedding import embed, embed_many
 from streams.pipeline.stages.matching import by_turn, match, match_many, tally
 from streams.pipeline.stages.normalising import KEPT_OF_REJECT, Parsed, fold, parse, sum_up, tally_unmatched
@@ -23,7 +23,7 @@ __all__ = [
     "match",
     "match_many",
     "parse",
-    "settle_alerts",
+    "with_withdrawals",
     "sum_up",
     "tally",
     "tally_unmatched",

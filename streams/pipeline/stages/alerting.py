@@ -13,7 +13,7 @@ from models.records import (
 )
 from streams.pipeline.ports import Alerts
 
-__all__ = ["alerts", "settle_alerts"]
+__all__ = ["alerts", "with_withdrawals"]
 
 
 def alerts(frame: MatchedFrame, ready: Ready) -> list[Alert]:
@@ -28,7 +28,7 @@ def blank(alert: Alert) -> Alert:
     return msgspec.structs.replace(alert, post=post, evidence=msgspec.structs.replace(alert.evidence, signs=[]))
 
 
-async def settle_alerts(frame: MatchedFrame, alerts: list[Alert], known: Alerts) -> list[Alert]:
+async def with_withdrawals(frame: MatchedFrame, alerts: list[Alert], known: Alerts) -> list[Alert]:
     """The frame's alerts, and those to withdraw: of deleted posts, and of edited ones that no longer match.
 
     A post deleted while it was still under way gets no alert at all. Withdrawn alerts say which they were, not what.

@@ -85,7 +85,7 @@ def _matched(
 ) -> MatchedFrame:
     posts, found = read
     if bars is not None:
-        found = bars.settle(found, posts, matcher, frame.origin.partition, learn)
+        found = bars.apply(found, posts, matcher, frame.origin.partition, learn)
     return MatchedFrame(
         origin=frame.origin,
         posts=frame.posts,
