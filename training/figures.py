@@ -91,7 +91,8 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "ablation": (
-        "right query in 20 languages, of real posts under theirs, without parts of the score (`training.evaluate.ablation`)",
+        "right query in 20 languages, of real posts under theirs, without parts of the score "
+        "(`training.evaluate.ablation`)",
         {
             "whole": "without/whole/written, 20 languages/own_query",
             "no word axes": "without/no word axes/written, 20 languages/own_query",
@@ -102,8 +103,16 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
             "real, no real posts": "without/no real posts/real posts/own_query",
         },
     ),
+    "scales": (
+        "ways to make a score a probability, fitted on some events, judged on others (`training.evaluate.scales`)",
+        {
+            f"log loss, {name}": f"ways/{name}/log loss"
+            for name in ("one line, as shipped", "a line shifted by language", "isotonic by query")
+        },
+    ),
     "learning-curve": (
-        "right query, real posts set aside under theirs, with a share of the posts to learn from (`training.evaluate.curve`)",
+        "right query, real posts set aside under theirs, with a share of the posts to learn from "
+        "(`training.evaluate.curve`)",
         {
             "a tenth": "curve/0.1/written, 20 languages/own_query",
             "a quarter": "curve/0.25/written, 20 languages/own_query",
@@ -124,7 +133,8 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "places": (
-        "places found in posts by name: words that people marked as places (IDRISI-R), and the place they meant (IDRISI-D)",
+        "places found in posts by name: words that people marked as places (IDRISI-R), and the place they meant "
+        "(IDRISI-D)",
         {
             "precision, en": "words/en/precision",
             "recall, en": "words/en/recall",
@@ -150,8 +160,10 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
 
 
 # What a reader of the whitening table must know of its masked LM.
-MLM = """`mlm` is the checkpoint `best` (also `complete`) of the run in `mlm-english.json`: two layers, 202,464 English texts, 2.5 epochs,
-24 minutes on two cores; its validation loss still fell at the end. It is judged in English alone, the language it has read.
+MLM = """`mlm` is the checkpoint `best` (also `complete`) of the run in `mlm-english.json`: two layers, \
+202,464 English texts, 2.5 epochs,
+24 minutes on two cores; its validation loss still fell at the end. It is judged in English alone, \
+the language it has read.
 `bundled` is trained to be compared (teacher–student and contrast) and half whitened when published."""
 
 
@@ -211,11 +223,14 @@ def whitening() -> str:
     lines = [
         "## Whitening",
         "",
-        "Spearman on pairs, as it is → whitened (training.whiten; Li et al. 2024, table 1, print for XLM-R-base .591 → .689",
-        "on Spanish and .439 → .475 on Indonesian, for mBERT .597 → .641 and .439 → .447). Where one language is named, it is the",
+        "Spearman on pairs, as it is → whitened (training.whiten; Li et al. 2024, table 1, print for "
+        "XLM-R-base .591 → .689",
+        "on Spanish and .439 → .475 on Indonesian, for mBERT .597 → .641 and .439 → .447). Where one language "
+        "is named, it is the",
         "target: the map is fitted without it, and without the languages that its own texts' whitening harms:",
         "",
-        "| encoder | pairs | languages | mean as it is → whitened | English alone | mean cosine of two texts | left out |",
+        "| encoder | pairs | languages | mean as it is → whitened | English alone | "
+        "mean cosine of two texts | left out |",
         "|---|---|---|---|---|---|---|",
     ]
     for name in result_files():
@@ -226,7 +241,8 @@ def whitening() -> str:
                 [record["metrics"][f"anisotropy_{when}"]["mean_cosine"] for when in ("before", "after")],
             )
             lines.append(
-                f"| {name.split('-')[1]} {m['encoder']} | {record['config']['pairs']} | {record['config']['target'] or len(m['by_language'])}"
+                f"| {name.split('-')[1]} {m['encoder']} | {record['config']['pairs']}"
+                f" | {record['config']['target'] or len(m['by_language'])}"
                 f" | {arrow(m['spearman_before'], m['spearman_after'])}"
                 f" | {arrow(*m['by_language']['en']) if 'en' in m['by_language'] else '–'} | {arrow(*spread)}"
                 f" | {', '.join(m['left_out']) or '–'} |"

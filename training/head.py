@@ -37,7 +37,7 @@ from training.jobs import cache_dir, run, write_atomically, write_result
 from training.kept_vectors import keeping
 from training.posts import LabelledPost, classes
 
-__all__ = ["Config", "fit", "fit_classes", "plain_of"]
+__all__ = ["Config", "fit", "fit_classes", "fit_terms", "plain_of", "that_scale"]
 
 MAY_CALIBRATE = MAY_LEARN | {"trecis-stream"}  # of their gold events; HumAID and CrisisNLP only judge
 ABSENT = -12.0  # bias of a class that no post taught
@@ -85,6 +85,11 @@ def fit_terms(features: np.ndarray, right: np.ndarray, weights: np.ndarray) -> t
 
     model = LogisticRegression(C=1e3, max_iter=1000).fit(features, right, sample_weight=weights)
     return model.coef_[0], float(model.intercept_[0])
+
+
+def that_scale(posts: Sequence[LabelledPost]) -> list[LabelledPost]:
+    """Those that the scale of probabilities is fitted on: they judge, and were drawn as a stream has them."""
+    return [p for p in posts if p.judges and (p.use == "stream" or p.origin in MAY_CALIBRATE)]
 
 
 def right_readings(posts: Sequence[LabelledPost], query_ids: Sequence[str]) -> np.ndarray:
@@ -197,7 +202,7 @@ def fit(config: Config, encoder: Encoder, posts: Sequence[LabelledPost], taught:
         priority=_widened(fit_priority(config, plain.encode([p.text for p in labelled]), labelled), plain.dim, unheard),
     )
     matcher = ready(Loaded(OWN, encoder), queries).matcher
-    scaling = [p for p in posts if p.judges and (p.use == "stream" or p.origin in MAY_CALIBRATE)]
+    scaling = that_scale(posts)
     head = calibrated(head, matcher, scaling, encoder.encode([p.text for p in scaling]))
     return Calibration(encoder.version, material_hash(background_texts(), aid_queries()), {}, NO_FALLBACK, head=head)
 

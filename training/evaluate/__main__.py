@@ -9,6 +9,7 @@
     python -m training.evaluate feedback                            # what labels teach (training.evaluate.feedback)
     python -m training.evaluate curve                               # what more posts to learn from are worth (curve.py)
     python -m training.evaluate ablation                            # what each part of a score is worth (ablation.py)
+    python -m training.evaluate scales                              # other ways to a probability (scales.py)
 
 A section that is done is kept in CRISIS_CACHE, so that a killed run goes on where it was; other knobs or another
 encoder start it anew. `speed` is always measured again: it is the machine's as much as the encoder's.
@@ -27,7 +28,7 @@ import msgspec
 
 from models.errors import ConfigError
 from training import evaluate_clusters
-from training.evaluate import ablation, alerts, curve, feedback, plots, report
+from training.evaluate import ablation, alerts, curve, feedback, plots, report, scales
 from training.evaluate.config import MEASURES as NAMES
 from training.evaluate.config import PRESETS, Config
 from training.evaluate.measures import MEASURES, load
@@ -123,6 +124,11 @@ def read_ablation_words(argv: Sequence[str]) -> ablation.Config:
     return read_config(ablation.PRESETS, _with_preset(argv))
 
 
+def read_scales_words(argv: Sequence[str]) -> scales.Config:
+    """The same for `scales`."""
+    return read_config(scales.PRESETS, _with_preset(argv))
+
+
 def read_curve_words(argv: Sequence[str]) -> curve.Config:
     """The same for `curve`."""
     return read_config(curve.PRESETS, _with_preset(argv))
@@ -137,6 +143,8 @@ if __name__ == "__main__":
         run(alerts.main, alerts.PRESETS, sys.argv[2:] or ["laptop"], read=read_alert_words)
     elif sys.argv[1:2] == ["ablation"]:
         run(ablation.main, ablation.PRESETS, sys.argv[2:] or ["laptop"], read=read_ablation_words)
+    elif sys.argv[1:2] == ["scales"]:
+        run(scales.main, scales.PRESETS, sys.argv[2:] or ["laptop"], read=read_scales_words)
     elif sys.argv[1:2] == ["curve"]:
         run(curve.main, curve.PRESETS, sys.argv[2:] or ["laptop"], read=read_curve_words)
     elif sys.argv[1:2] == ["feedback"]:

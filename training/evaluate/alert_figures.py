@@ -18,6 +18,7 @@ from training.metrics.alerting import NONE
 __all__ = [
     "BUDGETS",
     "budget_figures",
+    "by_category",
     "calibration_figures",
     "disaster_figures",
     "humaid_figures",
@@ -43,6 +44,17 @@ def labelled_figures(judged: Judged, draw: Drawing) -> list[Figure]:
     if wanted.any() and not wanted.all():
         found.append(draw.precision("ap_against_none", judged.best, wanted, weights, n))
         found.append(figure("base_against_none", float(np.average(wanted, weights=weights)), n))
+    return found
+
+
+def by_category(judged: Judged) -> dict[str, dict[str, float | int]]:
+    """Of each category's alerts, of needs and of offers: how many there are, and how many of them are right."""
+    found = {}
+    for category in sorted({told.alert.partition(".")[2] for told in judged.told if told.alert}):
+        own = [told for told in judged.told if told.alert.partition(".")[2] == category]
+        hits = np.array([told.alert in told.labels for told in own])
+        right = float(np.average(hits, weights=[told.weight for told in own]))
+        found[category] = {"alerts": len(own), "right": round(right, 4)}
     return found
 
 

@@ -112,6 +112,7 @@ def _labelled(
             parts[f"{name}: {group}"] = figures.labelled_figures(part, _draw(config))
     calibration, details = figures.calibration_figures(judged)
     parts[name] += calibration
+    details["alerts_by_category"] = figures.by_category(judged)
     parts[f"{name}: notices"] = figures.notice_figures(judged, _draw(config))
     parts[f"{name}: priority"] = figures.priority_figures(judged, _draw(config))
     return parts, details, hash_rows((p.text, p.gold, p.second, p.urgency, p.weight) for p in posts)

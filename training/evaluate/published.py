@@ -20,10 +20,14 @@ __all__ = ["PAPERS", "by_part", "find"]
 
 PAPERS = {
     "Lamsal 2023": "Lamsal, Read, Karunasekera 2023, CrisisTransformers, arXiv:2309.05494",
-    "Lamsal 2024": "Lamsal, Read, Karunasekera 2024, Semantically Enriched Cross-Lingual Sentence Embeddings for Crisis-related Social Media Texts",
-    "Nishimwe 2024": "Nishimwe, Sagot, Bawden 2024, Making Sentence Embeddings Robust to User-Generated Content, hal-04520909",
-    "Li 2024": "Li et al. 2024, USTCCTSU at SemEval-2024 Task 1, Reducing Anisotropy for Cross-lingual Semantic Textual Relatedness",
-    "Ousidhoum 2024": "Ousidhoum et al. 2024, SemRel2024: A Collection of Semantic Textual Relatedness Datasets for 13 Languages",
+    "Lamsal 2024": "Lamsal, Read, Karunasekera 2024, Semantically Enriched Cross-Lingual Sentence Embeddings for "
+    "Crisis-related Social Media Texts",
+    "Nishimwe 2024": "Nishimwe, Sagot, Bawden 2024, Making Sentence Embeddings Robust to User-Generated Content, "
+    "hal-04520909",
+    "Li 2024": "Li et al. 2024, USTCCTSU at SemEval-2024 Task 1, Reducing Anisotropy for Cross-lingual Semantic "
+    "Textual Relatedness",
+    "Ousidhoum 2024": "Ousidhoum et al. 2024, SemRel2024: A Collection of Semantic Textual Relatedness Datasets for "
+    "13 Languages",
 }
 
 
