@@ -131,6 +131,19 @@ def test_a_module_imports_of_another_what_that_names_in_all_and_nothing_that_beg
     assert not unnamed
 
 
+def test_redis_is_reached_through_the_view_and_kafka_s_clients_are_where_records_are_read_or_sent():
+    """Elsewhere only their errors are known. The worker's Kafka clients are Faust's, and what mends them."""
+    found: dict[str, set[str]] = {"redis": set(), "kafka": set()}
+    for path in modules("streams"):
+        for name in imports(path):
+            library, _, part = name.partition(".")
+            if library in ("redis", "kafka", "aiokafka") and not part.startswith(("exceptions", "errors")):
+                found[library.removeprefix("aio")].add(str(path.relative_to(ROOT / "streams")))
+    assert {name.split("/")[0] for name in found["redis"]} == {"view"}
+    outside = {name for name in found["kafka"] if name.split("/")[0] not in ("broker", "embedded", "worker")}
+    assert outside == {"ingest/writer.py", "outputs/follow.py", "search/window.py"}
+
+
 ONE_OF_EACH = {  # what only one module may import or call, and which
     "gzip": {"training/files.py", "streams/ingest/lines.py"},  # the readers of the two worlds, which share no code
     "csv": {"streams/ingest/lines.py"},

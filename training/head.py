@@ -34,7 +34,7 @@ from models.reading import Head, Terms
 from models.records import AID, NOTICES, PRIORITIES, is_notice
 from training.class_material import MAY_LEARN, Shares, Taught, read_material
 from training.jobs import cache_dir, run, write_atomically, write_result
-from training.kept_vectors import keeping
+from training.keeping import keeping
 from training.posts import LabelledPost, classes
 
 __all__ = ["Config", "fit", "fit_classes", "fit_terms", "plain_of", "that_scale"]

@@ -26,7 +26,7 @@ from models.errors import ConfigError, CrisisError
 from training.bundled_posts import bundled_posts
 from training.files import data_dir, hash_rows, read_rows
 from training.jobs import cache_dir, run, write_atomically, write_result
-from training.kept_vectors import keeping
+from training.keeping import keeping
 from training.metrics import anisotropy, cosine_histogram
 from training.metrics import spearman as rank_correlation
 

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from models.clusters.trail import Segment, Span, Trail
+from models.clusters.trail import Extent, Segment, Trail
 
 __all__ = ["Vocabulary", "terms_of"]
 
@@ -224,7 +224,7 @@ class Vocabulary:
         if self.trail.on:
             self.trail.touch(term for term in terms if term in self.counts)
 
-    def load(self, span: Span, segments: Sequence[Segment[float]]) -> None:
+    def load(self, span: Extent, segments: Sequence[Segment[float]]) -> None:
         """Take the counts that were saved, in the order in which they came: sums of floats depend on it."""
         for segment in segments:
             for term in segment.gone:

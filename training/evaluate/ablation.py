@@ -31,7 +31,7 @@ from training.files import data_dir, hash_rows
 from training.head import Config as HeadConfig
 from training.head import fit
 from training.jobs import cache_dir, write_result
-from training.kept_vectors import keeping
+from training.keeping import keeping
 from training.labels import everyday
 from training.posts import LabelledPost, read_posts, written_posts
 

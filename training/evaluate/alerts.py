@@ -35,7 +35,7 @@ from training.evaluate.alert_table import Parts, line, show
 from training.evaluate.figure import Drawing
 from training.files import data_dir, hash_rows
 from training.jobs import cache_dir, write_result
-from training.kept_vectors import keeping
+from training.keeping import keeping
 from training.labels import disaster_messages, ordinary, test_sets
 from training.posts import LabelledPost, read_posts, written_posts
 

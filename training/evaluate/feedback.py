@@ -32,7 +32,7 @@ from models.queries import Query
 from training.evaluate.needs import average_precision
 from training.files import data_dir, hash_rows, read_json
 from training.jobs import cache_dir, write_result
-from training.kept_vectors import keeping
+from training.keeping import keeping
 from training.metrics.intervals import bootstrap
 
 __all__ = ["Config", "PRESETS", "main"]

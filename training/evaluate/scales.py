@@ -27,7 +27,7 @@ from training.evaluate.alert_reading import Reader
 from training.files import data_dir, hash_rows
 from training.head import fit_terms, that_scale
 from training.jobs import cache_dir, write_result
-from training.kept_vectors import keeping
+from training.keeping import keeping
 from training.metrics.alerting import calibration_error, reliability
 from training.posts import read_posts, written_posts
 
