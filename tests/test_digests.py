@@ -45,6 +45,12 @@ def test_no_image_of_others_is_overlooked():
     assert all(IMAGE.match(f"image: {image}") for image, _ in named)
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_image_of_others_stands_by_its_digest(path):
+    others = [found[0] for found in IMAGE.finditer(path.read_text()) if found["name"] != "crisis-streams"]
+    assert others and all(DIGEST.search(image) for image in others)
+
+
 def test_a_registry_without_an_answer_changes_nothing():
     client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json={"token": "x"})))
     with pytest.raises(ValueError, match="gave no digest"):

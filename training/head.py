@@ -30,7 +30,7 @@ from models.encoders.registry import OWN
 from models.encoders.words import WordedEncoder
 from models.matching import Matcher
 from models.queries import aid_queries, background_texts, load_queries
-from models.reading import Head, Terms
+from models.reading import CLEAR_OFFER, Head, Terms
 from models.records import AID, NOTICES, PRIORITIES, is_notice
 from training.class_material import MAY_LEARN, Shares, Taught, read_material
 from training.jobs import cache_dir, run, write_atomically, write_result
@@ -198,6 +198,7 @@ def fit(config: Config, encoder: Encoder, posts: Sequence[LabelledPost], taught:
         [round(float(x), 4) for x in bias],
         taught=Terms(query=0.0, head=1.0),
         unknown=Terms(query=1.0),
+        clear_offer=CLEAR_OFFER,
         urgency=_widened(fit_urgency(config, plain.encode([p.text for p in learning]), learning), plain.dim, unheard),
         priority=_widened(fit_priority(config, plain.encode([p.text for p in labelled]), labelled), plain.dim, unheard),
     )

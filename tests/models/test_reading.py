@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from models.calibration import Calibration, Fallback
 from models.matching import READINGS, MatchConfig, Matcher
 from models.queries import Query
-from models.reading import CLEAR, Head, Terms
+from models.reading import CLEAR, CLEAR_OFFER, Head, Terms
 from models.records import Post
 from models.telling import terms_of
 
@@ -190,20 +190,31 @@ def test_log_odds_are_finite_however_sure_or_empty_the_head_is(weight):
     assert np.isfinite(sure.log_odds(found, "need.water")).all() and np.isfinite(sure.gate(found, "offer")).all()
 
 
-@given(arrays(np.float32, (6, DIM), elements=st.floats(-1, 1, width=32)))
-def test_scores_share_out_the_probability_that_a_post_is_a_need_or_an_offer(vectors):
-    taught = matcher(NEED, OFFER, FOOD, CUSTOM, learnt=head(actionable=Terms(query=0.0, gate=1.0)))
+@given(arrays(np.float32, (6, DIM), elements=st.floats(-1, 1, width=32)), st.sampled_from([None, CLEAR_OFFER]))
+def test_scores_share_out_the_probability_that_a_post_is_a_need_or_an_offer(vectors, clear_offer):
+    learnt = head(actionable=Terms(query=0.0, gate=1.0), clear_offer=clear_offer)
+    taught = matcher(NEED, OFFER, FOOD, CUSTOM, learnt=learnt)
     likely, scores = taught.probabilities(vectors), taught.scores(vectors)
     found = np.exp(head().log_probabilities(vectors)).astype(float)
     ids = [query.id for query in taught.queries]
     needs = [ids.index("need.food"), ids.index("need.water")]
     need, offer = found[:, [0, 2]].sum(1), found[:, 1]
-    for rows, kind in ((needs, need), ([ids.index("offer.water")], offer)):
-        whole = (need + offer) * np.minimum(1, kind / (need + offer) / CLEAR)
+    for rows, kind, clear in ((needs, need, CLEAR), ([ids.index("offer.water")], offer, clear_offer or CLEAR)):
+        whole = (need + offer) * np.minimum(1, kind / (need + offer) / clear)
         expected = np.maximum(whole[:, None] * likely[:, rows] / likely[:, rows].max(1, keepdims=True), likely[:, rows])
         np.testing.assert_allclose(scores[:, rows], expected, rtol=1e-3, atol=3e-6)
     # a query never taught keeps its own probability
     np.testing.assert_array_equal(scores[:, ids.index("need.boats")], likely[:, ids.index("need.boats")])
+
+
+def test_what_may_as_well_be_needed_as_offered_is_shown_as_needed():
+    between = np.array([[0.70, 0.72, 0.0, 0.0]], np.float32)  # need.water and offer.water, the latter a little likelier
+    alike = matcher(NEED, OFFER, learnt=head(actionable=Terms(0.0, gate=1.0)))
+    doubted = matcher(NEED, OFFER, learnt=head(actionable=Terms(0.0, gate=1.0), clear_offer=CLEAR_OFFER))
+    assert [found.match(["1"], between, "axes")[0].query_id for found in (alike, doubted)] == [
+        "offer.water",
+        "need.water",
+    ]
 
 
 def test_a_post_that_is_surely_a_need_but_of_two_categories_alerts():

@@ -214,10 +214,9 @@ def test_an_ablation_leaves_out_each_term_of_the_score_and_each_source():
     assert whole == ablation.Without(posts=whole.posts, head=whole.head)
     sources = {"packs", "everyday", "messages"}
     assert sources <= {knob for without in ablation.PARTS.values() for knob in without.knobs}
-    head = Head(
-        ["need.water"], [[1.0]], [0.0], Terms(query=2.0, head=1.0), Terms(query=1.0), actionable=Terms(query=0.0)
-    )
+    terms = Terms(query=2.0, head=1.0), Terms(query=1.0)
+    head = Head(["need.water"], [[1.0]], [0.0], *terms, actionable=Terms(query=0.0), clear_offer=1.1)
     changed = {name: without.head(head) for name, without in ablation.PARTS.items() if without.head(head) != head}
     assert changed["no directions of taught queries"].taught == Terms(query=0.0, head=1.0)
     assert changed["p(query) alone, not shared out"].actionable is None
-    assert changed["no doubt between need and offer"].clear < 1e-3 and len(changed) == 3
+    assert changed["no doubt between need and offer"].clear < 1e-3 and len(changed) == 4

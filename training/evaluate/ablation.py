@@ -66,7 +66,10 @@ PARTS: dict[str, Without] = {
     "no word axes": Without({"words": 0.0}),
     "no directions of taught queries": Without(head=_no_direction),
     "p(query) alone, not shared out": Without(head=lambda head: msgspec.structs.replace(head, actionable=None)),
-    "no doubt between need and offer": Without(head=lambda head: msgspec.structs.replace(head, clear=1e-6)),
+    "no doubt between need and offer": Without(
+        head=lambda head: msgspec.structs.replace(head, clear=1e-6, clear_offer=1e-6)
+    ),
+    "offers in doubt no longer than needs": Without(head=lambda head: msgspec.structs.replace(head, clear_offer=None)),
     "no everyday sentences": Without({"everyday": 0}),
     "no packs": Without({"packs": 0.0}),
     "no disaster messages": Without({"messages": 0.0}),
