@@ -44,7 +44,7 @@ def propose_merges(
     clusters: Sequence[Cluster],
     means: np.ndarray,
     t_merge: float,
-    config: AuditConfig = AuditConfig(),  # noqa: B008 frozen
+    config: AuditConfig = AuditConfig(),
 ) -> list[MergeProposal]:
     """Group clusters by the density of their means; what HDBSCAN calls noise is left alone.
 

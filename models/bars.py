@@ -129,7 +129,7 @@ class Bars:
         self._seen: dict[int, float] = {}  # raw partition → when it was last heard of
         self.now: dict[str, float] = {}  # query id, or OTHERS → its bar at this moment
 
-    def settle(
+    def apply(
         self, found: Sequence[Match], posts: Sequence[Post], matcher: Matcher, partition: int = 0, learn: bool = True
     ) -> list[Match]:
         """The matches with their levels by the bars of this moment, each post's alerts first.

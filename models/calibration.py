@@ -17,7 +17,7 @@ from models.errors import BundleError
 from models.queries import Query
 from models.reading import Head
 
-__all__ = ["Calibration", "Fallback", "QueryCalibration", "material_hash", "read_calibration"]
+__all__ = ["Calibration", "Fallback", "QueryCalibration", "fallback_thresholds", "material_hash", "read_calibration"]
 
 # For an encoder nobody calibrated: about what the bundled one needs (see Fallback).
 UNMEASURED_ALERT, UNMEASURED_SUGGESTION = 6.0, 3.5

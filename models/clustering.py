@@ -22,26 +22,24 @@ authors set it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import msgspec
 import numpy as np
 
+from models.clusters.applying import Applying
 from models.clusters.cluster import Cluster
 from models.clusters.config import ClusterConfig
-from models.clusters.events import EventMaker
 from models.clusters.live import Counters, Due, LiveClusters
 from models.clusters.restoring import restore
 from models.clusters.saving import Saver, everything
 from models.clusters.state import Changes, Progress
+from models.clusters.vectors import vectors_of
 from models.cutting import end_of, still_due
-from models.errors import ConfigError, CrisisError, EncoderError, VersionMismatch
-from models.records import ClusterEvent, Deletion, MatchedFrame, Origin, Post
+from models.errors import ConfigError, CrisisError, VersionMismatch
+from models.records import ClusterEvent, MatchedFrame, Origin
 
 __all__ = ["ClusterConfig", "Clusterer"]
-
-BLOCK = 64  # posts multiplied with all clusters at once; results are the same at any size, this one is the fastest
 
 
 class Clusterer:
@@ -50,11 +48,9 @@ class Clusterer:
     def __init__(self, config: ClusterConfig, dim: int, encoder_version: str) -> None:
         self.encoder_version = encoder_version
         self.live_clusters = LiveClusters(config, dim)
-        self.events = EventMaker(self.live_clusters, encoder_version)
         self.applied: dict[tuple[int, int], Origin] = {}  # lane → the end of what was applied of it
-        self.merge = Due()  # the last full merge
-        self.quick = Due()  # the last of either kind
         self._saver = Saver()
+        self._applying = Applying(self.live_clusters, encoder_version, self._saver, Due(), Due())
 
     @property
     def config(self) -> ClusterConfig:
@@ -73,6 +69,11 @@ class Clusterer:
     def counters(self) -> Counters:
         return self.live_clusters.counters
 
+    @property
+    def unmerged_posts(self) -> int:
+        """Posts placed since the last full merge: what they were put into may still be joined."""
+        return self._applying.merge.posts
+
     # -- applying frames
 
     def add(self, frame: MatchedFrame) -> list[ClusterEvent]:
@@ -81,136 +82,22 @@ class Clusterer:
         What was applied before (redelivery) changes nothing, however it is cut. Raises VersionMismatch for vectors of
         another encoder or dimension and EncoderError for broken ones, in both cases before anything changed.
         """
-        vectors, end = self._vectors(frame), end_of(frame)
+        vectors, end = vectors_of(frame, self.encoder_version, self.dim), end_of(frame)
         done = self.applied.get(frame.origin.lane, Origin(-1, -1))
         if end <= done:
             self.counters.redelivered += 1
             return []
         if (rest := still_due(frame, done)) is not frame:
-            frame, vectors = rest, self._vectors(rest)
-        queries: dict[str, tuple[str, ...]] = {}
-        for match in frame.matches:
-            queries[match.post_id] = (*queries.get(match.post_id, ()), match.query_id)
-        events = self._posts(frame.posts, vectors, queries)
-        for repeat in frame.repeats:
-            self.live_clusters.repeat(repeat)
-        for deletion in frame.deletions:
-            events += self._delete(deletion)
+            frame, vectors = rest, vectors_of(rest, self.encoder_version, self.dim)
+        events = self._applying.apply(frame, vectors)
         self.applied[end.lane] = end
         return events
 
     def settle(self, merge: bool = True) -> list[ClusterEvent]:
-        """Expire, merge, then tell what is new: the only place where clusters are joined or announced.
-
-        `add` does this when it is due; call it at the end of a replay, when no next post will. Without `merge` only
-        clusters nearer than t_attach are joined, none expires, and bursts that ended are not looked for.
+        """Expire, merge, then tell what is new. `add` does this when it is due; call it at the end of a replay, when
+        no next post will. Without `merge` only clusters nearer than t_attach are joined, and none expires.
         """
-        live, maker = self.live_clusters, self.events
-        ended = [c for c in live.expire() if c.version] if merge else []
-        gone = [c for c in live.merge(merge) if c.version]
-        events = [maker.expired(c) for c in ended]
-        events += maker.changed(sorted(live.changed), {live.memory.find(c.id) for c in gone})
-        events += maker.calmed() if merge else []
-        events += [maker.merged(c, live.memory.find(c.id)) for c in gone]
-        live.settled()
-        for due in (self.merge, self.quick) if merge else (self.quick,):
-            due.at, due.posts = live.clock, 0
-        if len(live.clusters) > 64 + 1.25 * len(live.slots):
-            live.compact()
-        if merge:
-            self._saver.ahead(live, self.config.merge_every_posts)
-        return events
-
-    def _merge_due(self) -> bool:
-        config, posts = self.config, self.merge.posts
-        late = self.live_clusters.clock - self.merge.at >= config.merge_every_s and posts >= config.merge_least_posts
-        return late or posts >= config.merge_every_posts
-
-    def _vectors(self, frame: MatchedFrame) -> np.ndarray:
-        if not frame.posts:  # repeats and deletions only: no vectors, so of no encoder
-            return np.zeros((0, self.dim))
-        if (frame.encoder_version, frame.dim) != (self.encoder_version, self.dim):
-            raise VersionMismatch(
-                f"frame {frame.origin} has vectors of {frame.encoder_version} ({frame.dim} dims), the clusters are of "
-                f"{self.encoder_version} ({self.dim} dims): encode its posts again, or rebase the clusters"
-            )
-        if len(frame.vectors) != 2 * len(frame.posts) * self.dim:
-            raise EncoderError(
-                f"frame {frame.origin} has {len(frame.vectors)} bytes of vectors, its {len(frame.posts)} posts need "
-                f"{2 * len(frame.posts) * self.dim}: encode it again"
-            )
-        vectors = np.frombuffer(frame.vectors, "<f2").reshape(len(frame.posts), self.dim)
-        if not np.isfinite(vectors).all():
-            raise EncoderError(f"frame {frame.origin} holds vectors that are not finite: check its encoder")
-        return vectors
-
-    def _posts(
-        self, posts: Sequence[Post], vectors: np.ndarray, queries: Mapping[str, tuple[str, ...]]
-    ) -> list[ClusterEvent]:
-        """Place posts as if one by one: a block ends where a merge is due or an edited post must leave first."""
-        live, config = self.live_clusters, self.config
-        events: list[ClusterEvent] = []
-        start, ahead = 0, live.clock
-        inside: set[str] = set()
-
-        def place(end: int) -> None:
-            nonlocal start
-            if end > start:
-                live.place(posts[start:end], vectors[start:end], queries)
-                self.merge.posts += end - start
-                self.quick.posts += end - start
-            start = end
-            inside.clear()
-
-        for i, post in enumerate(posts):
-            ahead = max(ahead, min(post.created_at, post.seen_at))
-            if live.started == -math.inf:
-                live.started = self.merge.at = self.quick.at = ahead
-            if ahead - self.quick.at >= config.settle_every_s:
-                place(i)
-                live.clock = ahead
-                events += self.settle(self._merge_due())
-            if post.id in inside or post.id in live.memory.placed or post.id in live.memory.repeats:
-                place(i)
-                live.clock = ahead
-                live.unrepeat(post.id)
-                events += self._leave([post.id])
-            inside.add(post.id)
-            waiting = i + 1 - start
-            if self.merge.posts + waiting >= config.merge_every_posts or (
-                self.quick.posts + waiting >= config.settle_every_posts
-            ):
-                place(i + 1)
-                events += self.settle(self._merge_due())
-            elif waiting >= BLOCK:
-                place(i + 1)
-        place(len(posts))
-        return events
-
-    def _delete(self, deletion: Deletion) -> list[ClusterEvent]:
-        self.counters.deletions += 1
-        named = self.live_clusters.memory.named_by(deletion.id)
-        repeats = sum([self.live_clusters.unrepeat(i) for i in named])
-        placed = [
-            i for i in dict.fromkeys(named) if i in self.live_clusters.memory.placed
-        ]  # sent twice: its own repeat too
-        self.counters.unplaced += not repeats and not placed
-        return self._leave(placed)
-
-    def _leave(self, post_ids: Sequence[str]) -> list[ClusterEvent]:
-        """Take posts out; then, not in between, say what became of their clusters: no event shows any of them."""
-        ended: list[Cluster] = []
-        shown: dict[str, Cluster] = {}
-        for left in map(self.live_clusters.leave, post_ids):
-            if left is not None:
-                cluster, lives, was_example = left
-                if not lives:
-                    shown.pop(cluster.id, None)
-                    ended.append(cluster)
-                elif was_example:
-                    shown[cluster.id] = cluster
-        expired = [self.events.expired(c) for c in ended if c.version]
-        return expired + [event for c in shown.values() for event in self.events.redacted(c)]
+        return self._applying.settle(merge)
 
     # -- asking
 
@@ -272,7 +159,7 @@ class Clusterer:
         self._saver.stop(self.live_clusters)
 
     def _progress(self) -> Progress:
-        return Progress(self.encoder_version, self.applied, self.merge, self.quick)
+        return Progress(self.encoder_version, self.applied, self._applying.merge, self._applying.quick)
 
     @classmethod
     def restore(cls, data: bytes, config: ClusterConfig) -> Clusterer:
@@ -299,8 +186,8 @@ class Clusterer:
         saver = Saver()
         live, progress = restore(parts, config, saver)
         self = cls(config, live.lexicon.dim, progress.encoder_version)
-        self.live_clusters, self.events = live, EventMaker(live, progress.encoder_version)
-        self.applied, self.merge, self.quick, self._saver = progress.applied, progress.merge, progress.quick, saver
+        self.live_clusters, self.applied, self._saver = live, progress.applied, saver
+        self._applying = Applying(live, progress.encoder_version, saver, progress.merge, progress.quick)
         return self
 
     def rebase(
@@ -327,5 +214,5 @@ class Clusterer:
                 f"are not finite: the clusters stay with {self.encoder_version}"
             )
         self.live_clusters.rebase(config or self.config, dim, vectors)
-        self.encoder_version = self.events.encoder_version = encoder_version
+        self.encoder_version = self._applying.events.encoder_version = encoder_version
         self.start_over()

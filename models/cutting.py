@@ -14,7 +14,7 @@ import msgspec
 
 from models.records import EmbeddedFrame, Frame, MatchedFrame, Origin, Post
 
-__all__ = ["count_items", "cut"]
+__all__ = ["count_items", "cut", "end_of", "still_due"]
 
 F = TypeVar("F", bound=Frame)
 

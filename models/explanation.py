@@ -20,7 +20,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-__all__ = ["in_words"]
+__all__ = ["in_words", "log_odds", "rounded"]
 
 TERMS = ("bias", "query", "head", "gate", "taught", "measured")
 SURE = 1e-3  # probabilities are told to three digits: none is held nearer to certain than this in log-odds

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+__all__ = ["identify"]
+
 UNKNOWN = "und"
 LANGUAGES = frozenset(
     "af am ar arq ary as az be bg bn bs ca ceb ckb cs cy da de dv el en eo es et eu fa fi fr ga gl gu ha he hi hr ht "

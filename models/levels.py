@@ -19,6 +19,8 @@ from models.queries import Query
 from models.reading import logistic, logit
 from models.records import is_notice
 
+__all__ = ["Levels", "MatchConfig", "Thresholds"]
+
 PRIOR_LOGIT = float(np.log(4))  # log-odds between one half and one fifth
 
 

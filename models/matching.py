@@ -38,13 +38,13 @@ from models.errors import VersionMismatch
 from models.levels import MatchConfig, Thresholds
 from models.pairs import READINGS, Pairs, reached_by_scored, reached_by_screened, readings
 from models.records import Match, Post
-from models.standing import Standing
+from models.standing import StandingQueries
 from models.telling import tell
 
 __all__ = ["READINGS", "MatchConfig", "Matcher", "Thresholds"]
 
 
-class Matcher(Standing):
+class Matcher(StandingQueries):
     """The standing queries, and what posts read as by them."""
 
     def match(

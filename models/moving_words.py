@@ -20,7 +20,7 @@ from models.encoders.protocol import Encoder
 from models.errors import QueryError
 from models.places.names import UNSPACED, words
 from models.records import Post
-from models.standing import Standing
+from models.standing import StandingQueries
 from models.telling import terms_of
 
 __all__ = ["Moved", "MovingWord", "moving_words", "moving_words_told"]
@@ -48,7 +48,7 @@ class Moved(Struct, frozen=True):
     words: list[MovingWord]
 
 
-def moving_words(matcher: Standing, encoder: Encoder, post: Post, query_id: str) -> Moved:
+def moving_words(matcher: StandingQueries, encoder: Encoder, post: Post, query_id: str) -> Moved:
     """Leave out each word of the post in turn. Blocking: as many texts are encoded as it has words, at most MOST_WORDS.
 
     Raises QueryError where there is no such query.
@@ -75,7 +75,7 @@ def moving_words_told(moved: Moved, text: str) -> str:
     return ", ".join(told)
 
 
-def _log_odds(matcher: Standing, index: int, posts: list[Post], vectors: np.ndarray) -> np.ndarray:
+def _log_odds(matcher: StandingQueries, index: int, posts: list[Post], vectors: np.ndarray) -> np.ndarray:
     """(n,): of one reading, as its terms add up for each of the texts, with what people taught."""
     which = np.full(len(vectors), index)
     scores = matcher.directed(vectors, np.array([index]))[:, 0]

@@ -12,7 +12,7 @@ import numpy as np
 
 from models.reading import LEAST_SPREAD, logistic
 from models.records import KINDS, Kind, Post
-from models.standing import Standing
+from models.standing import StandingQueries
 
 __all__ = ["READINGS", "Pairs", "readings", "reached_by_scored", "reached_by_screened"]
 
@@ -34,7 +34,7 @@ class Pairs(NamedTuple):
         return Pairs(*(column[kept] for column in self))
 
 
-def reached_by_scored(matcher: Standing, vectors: np.ndarray, posts: Sequence[Post] | None) -> Pairs:
+def reached_by_scored(matcher: StandingQueries, vectors: np.ndarray, posts: Sequence[Post] | None) -> Pairs:
     """What queries reach that are scored for every post. vectors: (n, d)."""
     which, levels = matcher.scored, matcher.levels
     likely = matcher.probabilities(vectors, which)
@@ -50,7 +50,7 @@ def reached_by_scored(matcher: Standing, vectors: np.ndarray, posts: Sequence[Po
     return Pairs(rows, which[at], scores[rows, at], sure, shipped[rows, at], by)
 
 
-def reached_by_screened(matcher: Standing, vectors: np.ndarray, posts: Sequence[Post] | None) -> Pairs:
+def reached_by_screened(matcher: StandingQueries, vectors: np.ndarray, posts: Sequence[Post] | None) -> Pairs:
     """What all other queries reach. vectors: (n, d)."""
     head, levels, usual = matcher.head, matcher.levels, matcher.usual
     gates: dict[Kind, np.ndarray] = {}
@@ -73,7 +73,7 @@ def reached_by_screened(matcher: Standing, vectors: np.ndarray, posts: Sequence[
     return Pairs(rows, which, scores, likely, scores, np.zeros(len(rows), np.float32))
 
 
-def readings(matcher: Standing, pairs: Pairs) -> np.ndarray:
+def readings(matcher: StandingQueries, pairs: Pairs) -> np.ndarray:
     """The places of each post's readings among its pairs, post by post, the likeliest first: at most READINGS that can
     hold at once, so not the need and the offer of one category. What alerts comes before what does not, as queries have
     bars of their own, and needs and offers before notices: who asks for help in a post that also warns is helped first.

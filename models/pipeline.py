@@ -30,6 +30,8 @@ from models.posts import parse_post
 from models.queries import Query, load_queries
 from models.records import Match, MatchedFrame, Origin, Post
 
+__all__ = ["Pipeline", "Read", "open_pipeline"]
+
 
 @dataclass(frozen=True)
 class Read:

@@ -31,8 +31,9 @@ _DOT = r"(?:\.|\s?[\[({]\s?(?:dot|\.|punto|punkt|nokta|point)\s?[\])}]\s?)"
 _PROVIDERS = "gmail|googlemail|yahoo|hotmail|outlook|icloud|proton(?:mail)?|yandex|gmx"
 _SPELT_EMAIL = re.compile(
     rf"(?<![\w.%+@-])[\w.%+-]{{1,64}}+{_AT}"
-    rf"(?:[\w-]{{1,64}}+(?:{_DOT}[\w-]{{1,64}}+){{1,4}}|(?:{_PROVIDERS})\b)", re.IGNORECASE,
-)  # fmt: skip
+    rf"(?:[\w-]{{1,64}}+(?:{_DOT}[\w-]{{1,64}}+){{1,4}}|(?:{_PROVIDERS})\b)",
+    re.IGNORECASE,
+)
 # Seven digits or more, with a few separators between them: one number or several. Possessive: no backtracking into half
 # a number. What stands before it is judged afterwards.
 _BETWEEN = r"(?: ?[\-\u2010-\u2013] ?|[ \u00a0().\-\u2010-\u2013/,;]{0,2})"

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Moments", "moments", "solve", "solve_with"]
+__all__ = ["AGAINST", "Moments", "OPPOSITE", "accents", "inverse", "moments", "solve", "solve_with", "without"]
 
 # Chosen on labelled posts with two encoders (figures in matching.py); all are flat within a factor of two.
 RIDGE = 0.1

@@ -24,10 +24,10 @@ from models.reading import LEAST_SPREAD, logit
 from models.records import KINDS, Kind, Match, Post, is_notice
 from models.screen import Member, Screen
 
-__all__ = ["Standing"]
+__all__ = ["StandingQueries"]
 
 
-class Standing:
+class StandingQueries:
     """Every active query, ready for one encoder version. Immutable: a changed query makes a new one.
 
     background: texts that ask and offer nothing. contrast: queries whose sentences of other categories are held
@@ -80,7 +80,7 @@ class Standing:
         usual = self.usual if len(self.directions.background) > 1 else None
         earlier = (before.levels, kept) if before else None
         self.levels: Levels = Levels(config, self.queries, usual, calibration, earlier)
-        self._settle(before, kept)
+        self._divide(before, kept)
 
     def _take_over(self, before: Self | None) -> tuple[np.ndarray, list[Look | None]]:
         """(q,) the place of each unchanged query in the earlier matcher, else -1; and (q,) what it looked for, or None.
@@ -101,7 +101,7 @@ class Standing:
                 looks[i] = before.directions.looks[at]
         return kept, looks
 
-    def _settle(self, before: Self | None, kept: np.ndarray) -> None:
+    def _divide(self, before: Self | None, kept: np.ndarray) -> None:
         """Sort the queries into those that are scored for every post and those that are screened."""
         reachable = self.levels.lowest > (1e-6 if self.head else -1.0)  # (q,): the others are reached by every post
         known = self.head.place if self.head else self._calibration.queries if self._calibration else {}

@@ -10,13 +10,13 @@ from models.directions import by_value
 from models.explanation import rounded
 from models.pairs import Pairs
 from models.records import PRIORITIES, Match, Post
-from models.standing import Standing
+from models.standing import StandingQueries
 
 __all__ = ["tell", "terms_of"]
 
 
 def tell(
-    matcher: Standing, post_ids: Sequence[str], vectors: np.ndarray, posts: Sequence[Post] | None, read: Pairs
+    matcher: StandingQueries, post_ids: Sequence[str], vectors: np.ndarray, posts: Sequence[Post] | None, read: Pairs
 ) -> list[Match]:
     """The readings as matches, with all that explains them. vectors: (n, d), of the posts."""
     own, head = vectors[read.rows], matcher.head
@@ -53,7 +53,7 @@ def tell(
 
 
 def terms_of(
-    matcher: Standing, vectors: np.ndarray, scores: np.ndarray, which: Sequence[int] | np.ndarray
+    matcher: StandingQueries, vectors: np.ndarray, scores: np.ndarray, which: Sequence[int] | np.ndarray
 ) -> list[dict[str, float]]:
     """For each row and its query (an index) what adds up to the log-odds of the reading.
 
@@ -74,7 +74,7 @@ def terms_of(
 
 
 def _say_taught(
-    matcher: Standing, terms: list[dict[str, float]], added: np.ndarray, moved: list[dict[str, float]]
+    matcher: StandingQueries, terms: list[dict[str, float]], added: np.ndarray, moved: list[dict[str, float]]
 ) -> None:
     """Add the term of what people taught: `added`, or without a head what the moved score makes of it."""
     for told, by, after in zip(terms, added, moved, strict=True):

@@ -14,6 +14,8 @@ import warnings
 from functools import cache
 from typing import Any
 
+__all__ = ["repair_burmese"]
+
 # Zawgyi glyph → what it draws, in Unicode. _KINZI stands for င်္ until it is moved before its consonant.
 _KINZI = "\ue000"
 _STACKED = {

@@ -9,6 +9,8 @@ import click
 from models.errors import CrisisError
 from streams.commands import LazyGroup
 
+__all__ = ["crisis", "main"]
+
 # name → (module:attribute, one line of help). Imported on use, so that `crisis --help` answers at once.
 COMMANDS = {
     "demo": ("streams.commands.demo:demo", "Try everything on this machine: no Kafka, Redis or model needed."),

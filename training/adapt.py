@@ -31,7 +31,8 @@ from models.queries import load_queries
 from models.text import Cleaning, clean
 from training import shorten
 from training.class_material import Taught, material
-from training.data import data_dir, in_train_half, read_messages
+from training.data import in_train_half, read_messages
+from training.files import data_dir, hash_rows
 from training.head import Config as HeadConfig
 from training.head import fit_classes
 from training.jobs import run
@@ -40,9 +41,10 @@ from training.loop import Pace, fit
 from training.losses import supervised_contrast
 from training.posts import classes, read_posts, written_posts
 from training.run_key import run_key
-from training.tables import hash_rows
 from training.tower import Evening, Tower, even_out
 from training.tower_files import write_tower
+
+__all__ = ["Config", "main"]
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

@@ -20,10 +20,13 @@ from scipy.sparse import csr_array
 from models.encoders.bundle import CARD, MANIFEST, LanguageFigures, Manifest, read_bundle, write_bundle
 from models.encoders.load import FLOOD, load_encoder
 from models.errors import BundleError
-from training.data import LEFT_OUT, SOURCES, data_dir, training_pairs, unique_texts
+from training.data import LEFT_OUT, SOURCES, training_pairs, unique_texts
 from training.evaluate.headline import measure, show
+from training.files import data_dir
 from training.jobs import cache_dir, code_version, machine, run, write_result
 from training.runs import Run, read_run
+
+__all__ = ["Config", "main"]
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

@@ -28,15 +28,18 @@ from rich.progress import track
 from models.calibration import Calibration, QueryCalibration, material_hash
 from models.contrast import Contrast, bundled_queries
 from models.encoders.bundle import CALIBRATION, add_file
-from models.encoders.load import folder_of, load_encoder
+from models.encoders.load import folder_of
 from models.encoders.protocol import Encoder
-from models.matching import MatchConfig, Matcher
+from models.encoders.ready import Loaded, load, ready
+from models.encoders.registry import OWN
+from models.matching import MatchConfig
 from models.queries import Query, background_texts
 from models.query_ridge import solve
 from training.calibrate_directions import labelled_groups, score, with_near_misses
 from training.calibrate_fallback import measure_fallback
 from training.calibrate_figures import by_language, on_demo, on_test_set, precision_recall, ranking, show
-from training.data import data_dir
+from training.demo import DEMO
+from training.files import data_dir
 from training.jobs import cache_dir, run, write_atomically, write_result
 from training.labels import Messages, disaster_messages, ordinary, test_sets
 from training.taught import read_taught, with_taught
@@ -46,6 +49,8 @@ from training.thresholds import (
     probability_curve,
     rate_threshold,
 )
+
+__all__ = ["Config", "main"]
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -174,7 +179,7 @@ def calibrate_query(
 
 def main(config: Config) -> Calibration:
     root, path = data_dir(), folder_of(config.encoder or "flood")
-    encoder = load_encoder(path)
+    encoder = load(path).encoder
     queries, background = list(bundled_queries()), background_texts()
     train, held = disaster_messages(root, True), disaster_messages(root, False)
     if config.labels:
@@ -223,7 +228,8 @@ def main(config: Config) -> Calibration:
         weights,
     )
     calibration = Calibration(encoder.version, material_hash(background, queries), found, fallback, config.contrast)
-    matcher = Matcher(MatchConfig(contrast=config.contrast), queries, encoder, background, calibration)
+    match = MatchConfig(contrast=config.contrast)
+    matcher = ready(Loaded(OWN, encoder, calibration), queries, match).matcher
     plain = np.stack([score(one.plain, vectors["held"]) for one in measured], 1)
     held_scores = matcher.scores(vectors["held"])
     metrics = {
@@ -248,9 +254,8 @@ def main(config: Config) -> Calibration:
             for k, v in found.items()
         },
     }
-    demo = Path(__file__).resolve().parents[1] / "streams" / "data" / "demo.jsonl"
-    if demo.exists():
-        metrics["demo"] = on_demo(matcher, encoder, demo)
+    if DEMO.exists():
+        metrics["demo"] = on_demo(matcher, encoder, DEMO)
     content = msgspec.json.encode(calibration) + b"\n"
     if config.out or not config.install:
         write_atomically(Path(config.out) if config.out else cache_dir() / CALIBRATION, content)

@@ -6,6 +6,8 @@ import numpy as np
 
 from models.query_ridge import Moments, moments, solve
 
+__all__ = ["labelled_groups", "score", "with_near_misses"]
+
 
 def labelled_groups(
     vectors: np.ndarray, about: np.ndarray, asks: np.ndarray, weight: float, reported: float

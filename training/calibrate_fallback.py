@@ -12,6 +12,8 @@ from models.queries import Query
 from training.calibrate_directions import score
 from training.thresholds import weighted_quantile_over
 
+__all__ = ["measure_fallback"]
+
 
 def measure_fallback(
     rates: tuple[float, float],

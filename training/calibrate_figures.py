@@ -4,7 +4,6 @@ were set by.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,11 @@ import numpy as np
 from models.encoders.protocol import Encoder
 from models.matching import Matcher
 from models.queries import Query
+from training.demo import demo_rows
 from training.evaluate.needs import average_precision
 from training.labels import Labelled, Messages
+
+__all__ = ["by_language", "on_demo", "on_test_set", "precision_recall", "ranking", "show"]
 
 
 def ranking(queries: list[Query], scores: np.ndarray, messages: Messages) -> dict:
@@ -67,14 +69,7 @@ def precision_recall(found: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
 
 def on_demo(matcher: Matcher, encoder: Encoder, path: Path) -> dict:
     """The demo stream: is the gold need or offer found, and how many news and chatter posts are?"""
-    posts = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            post = json.loads(line)
-        except ValueError:
-            continue
-        if post.get("gold") and isinstance(post.get("text"), str):
-            posts.append(post)
+    posts = demo_rows(path)
     gold = np.array([p["gold"] for p in posts])
     scores = matcher.scores(encoder.encode([p["text"] for p in posts]))
     alert = scores >= np.array([t.alert for t in matcher.thresholds])

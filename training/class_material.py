@@ -15,7 +15,8 @@ import numpy as np
 from msgspec import Struct
 
 from models.queries import aid_queries, background_texts, load_queries
-from training.data import data_dir, in_train_half, read_messages
+from training.data import in_train_half, read_messages
+from training.files import data_dir
 from training.labels import everyday
 from training.posts import LabelledPost, read_posts, written_posts
 from training.taught import classes_taught, read_taught
@@ -26,9 +27,13 @@ MAY_LEARN = frozenset(
     ("crisislex-t26", "crisislex-t6", "disaster-messages-multilingual", "idrisi-lmr-ar", "need-offer-nepal-italy")
 )
 AGREED = {
-    "water": "water", "food": "food", "shelter": "shelter", "clothing": "clothing_blankets",
-    "medical_help": "medical_help", "medical_products": "medicine",
-}  # fmt: skip
+    "water": "water",
+    "food": "food",
+    "shelter": "shelter",
+    "clothing": "clothing_blankets",
+    "medical_help": "medical_help",
+    "medical_products": "medicine",
+}
 
 
 class Shares(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

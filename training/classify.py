@@ -29,12 +29,12 @@ from models.encoders.load import FLOOD, load_encoder
 from models.encoders.protocol import Encoder
 from models.errors import ConfigError
 from models.text import Cleaning, clean
-from training.data import DataError
+from training.bundled_posts import bundled_posts
+from training.files import DataError, hash_rows, read_table
 from training.jobs import cache_dir, model_named, run, write_atomically, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights
 from training.metrics import mean_interval
 from training.run_key import run_key
-from training.tables import bundled_posts, hash_rows, read_table
 
 __all__ = ["Config", "probe"]
 

@@ -33,11 +33,13 @@ from models.encoders.stored_cleaning import store_cleaning
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training import mlm
-from training.data import DataError
+from training.bundled_posts import bundled_posts
+from training.files import DataError, hash_rows, read_table
 from training.jobs import cache_dir, model_named, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights
 from training.run_key import run_key
-from training.tables import bundled_posts, hash_rows, read_table
+
+__all__ = ["Config", "main"]
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

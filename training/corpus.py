@@ -16,6 +16,8 @@ from models.encoders.static import Reader
 from training.data import Pairs, unique_texts
 from training.jobs import cache_dir, write_atomically
 
+__all__ = ["Bags", "Corpus", "SOURCE_WEIGHT", "capped", "pair_weights", "to_bags", "without_accents"]
+
 # Words and names are seen less often than sentences: they outnumber them and teach no context.
 SOURCE_WEIGHT = {
     "tatoeba-train": 2.0,

@@ -1,4 +1,4 @@
-"""The training and evaluation sets under CRISIS_DATA, as columns of text, with a hash of what was read.
+"""The training and evaluation sets under CRISIS_DATA: which are read, by whose leave, and as what.
 
 `training_pairs` gives only rows whose licence lets the trained weights be handed on: no non-commercial, research-only
 or unstated terms, no test set, no tweets. `SOURCES` lists each source with its licence; what is left out is listed too,
@@ -7,33 +7,25 @@ with the reason, so that nothing is skipped silently.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
 
-from models.errors import CrisisError
+from training.files import DataError, read_aligned, read_json, read_lines, read_rows, read_table
 
 __all__ = [
-    "DataError",
-    "data_dir",
+    "LEFT_OUT",
+    "Pairs",
+    "SOURCES",
     "in_train_half",
     "labelled_posts",
-    "read_aligned",
-    "read_lines",
     "read_messages",
-    "read_rows",
     "training_pairs",
+    "unique_texts",
 ]
-
-
-class DataError(CrisisError):
-    """A data file is missing, damaged or misaligned; the message has the file, the counts and the line."""
 
 
 SOURCES = {
@@ -83,68 +75,14 @@ class Pairs(Struct, frozen=True):
     data_hash: str
 
 
-def data_dir() -> Path:
-    """CRISIS_DATA, or `../shared/data` beside the checkout. Raises DataError where there is none."""
-    path = Path(os.environ.get("CRISIS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-    if not path.is_dir():
-        raise DataError(f"no data folder at {path}: set CRISIS_DATA to the folder that holds the data sets")
-    return path
-
-
 def in_train_half(message_id: str) -> bool:
     """Which half of disaster-messages-multilingual a message is in: half of all ids, by hash, for ever the same."""
     return hashlib.sha256(message_id.encode()).digest()[0] < 128
 
 
-def read_lines(path: Path) -> list[str]:
-    """All lines of a gzip text file, without line ends. Raises DataError if it is missing or damaged."""
-    try:
-        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-            return [line.rstrip("\n") for line in file]
-    except FileNotFoundError:
-        raise DataError(f"missing data file {path}: see the README of {path.parent.name}") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise DataError(f"damaged data file {path}: {error}") from None
-
-
-def read_rows(path: Path) -> Iterator[dict[str, str]]:
-    """Rows of a gzip TSV with a header. Raises DataError naming the line whose column count differs."""
-    lines = read_lines(path)
-    if not lines:
-        raise DataError(f"empty data file {path}: it has not even a header")
-    header = lines[0].split("\t")
-    for number, line in enumerate(lines[1:], 2):
-        cells = line.split("\t")
-        if len(cells) != len(header):
-            raise DataError(f"{path}, line {number}: {len(cells)} columns, the header has {len(header)}")
-        yield dict(zip(header, cells, strict=True))
-
-
-def read_aligned(folder: Path, langs: list[str] | None = None) -> dict[str, list[str]]:
-    """Line-aligned `xx.txt.gz` files of a folder by language. Raises DataError if two differ in length."""
-    found = sorted(p.name.removesuffix(".txt.gz") for p in folder.glob("*.txt.gz"))
-    texts = {lang: read_lines(folder / f"{lang}.txt.gz") for lang in (langs or found)}
-    if "en" not in texts:
-        raise DataError(f"{folder} has no en.txt.gz to align with")
-    for lang, lines in texts.items():
-        if len(lines) != len(texts["en"]):
-            raise DataError(
-                f"misaligned: {folder / lang}.txt.gz has {len(lines)} lines, en.txt.gz {len(texts['en'])};"
-                f" the first without a partner is line {min(len(lines), len(texts['en'])) + 1}"
-            )
-    return texts
-
-
 def read_messages(root: Path) -> list[dict]:
     """disaster-messages-multilingual, one JSON object a message."""
-    path = root / "disaster-messages-multilingual" / "messages.jsonl.gz"
-    messages = []
-    for number, line in enumerate(read_lines(path), 1):
-        try:
-            messages.append(json.loads(line))
-        except ValueError as error:
-            raise DataError(f"{path}, line {number}: {error}") from None
-    return messages
+    return list(read_json(root / "disaster-messages-multilingual" / "messages.jsonl.gz"))
 
 
 def labelled_posts(root: Path, sets: Sequence[str]) -> list[tuple[str, str]]:
@@ -152,17 +90,9 @@ def labelled_posts(root: Path, sets: Sequence[str]) -> list[tuple[str, str]]:
 
     Their terms are for research: what is trained on them may be measured, never shipped. Raises DataError.
     """
-    found = []
-    for name in sets:
-        path = root / name / "tweets.jsonl.gz"
-        for number, line in enumerate(read_lines(path), 1):
-            try:
-                post = json.loads(line)
-                if post.get("split") != "test":
-                    found.append((post["text"], post.get("lang", "")))
-            except (ValueError, KeyError) as error:
-                raise DataError(f"{path}, line {number}: {error!r}") from None
-    return found
+    files = [root / name / "tweets.jsonl.gz" for name in sets]
+    rows = [row for path in files for row in read_table(path, ("text",), ("lang", "split"))]
+    return [(row["text"], row.get("lang", "")) for row in rows if row.get("split") != "test"]
 
 
 def training_pairs(root: Path, sources: tuple[str, ...] = tuple(SOURCES)) -> Pairs:
@@ -219,7 +149,7 @@ def _all_rows(root: Path, wanted: frozenset[str]) -> Iterator[tuple[str, str, st
         yield from _emoji_rows(root)
     if "crisis-lexicons" in wanted:
         for path in sorted(LEXICONS.glob("*.tsv")):
-            for line in path.read_text(encoding="utf-8").splitlines():
+            for line in read_lines(path):
                 english, _, text = line.partition("\t")
                 yield english, text, path.stem, "crisis-lexicons"
     for name in (*DEBIAN, "freedict"):

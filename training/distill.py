@@ -32,7 +32,8 @@ from models.encoders.static import Reader, Reading
 from models.errors import ConfigError
 from models.text import Cleaning
 from training.corpus import SOURCE_WEIGHT, Corpus, capped, pair_weights, to_bags, without_accents
-from training.data import SOURCES, Pairs, data_dir, training_pairs, unique_texts
+from training.data import SOURCES, Pairs, training_pairs, unique_texts
+from training.files import data_dir, hash_rows, read_table
 from training.jobs import cache_dir, run, write_atomically, write_result
 from training.loop import Pace, fit
 from training.losses import in_batch_contrast
@@ -41,8 +42,9 @@ from training.run_key import run_key
 from training.runs import read_run
 from training.static_table import Static, join, start_table, with_dropout
 from training.students import distil_transformer
-from training.tables import hash_rows, read_table
 from training.teacher import encode_with_teacher
+
+__all__ = ["Config", "main"]
 
 MAX_LENGTH = 256  # pieces; posts have fewer, and a sum does not mind
 

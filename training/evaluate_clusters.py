@@ -33,7 +33,7 @@ from models.encoders.ready import Loaded, load
 from models.errors import ConfigError
 from models.moments import epoch_s
 from models.records import MatchedFrame, Origin, Post
-from training.data import data_dir, read_lines
+from training.files import data_dir, read_lines
 from training.jobs import run, write_result
 
 __all__ = ["PRESETS", "main"]
@@ -138,7 +138,7 @@ def cluster(stream: Stream, vectors: np.ndarray, config: ClusterConfig, frame_po
         events.update(change.event for change in changes)
         arrival += [clusterer.arrival_of(p.id) for p in frame.posts]
         peak = max(peak, clusterer.size)
-        settled += [clusterer.find(first) for first in arrival[len(settled) : len(arrival) - clusterer.merge.posts]]
+        settled += [clusterer.find(first) for first in arrival[len(settled) : len(arrival) - clusterer.unmerged_posts]]
     clusterer.settle()
     settled += [clusterer.find(first) for first in arrival[len(settled) :]]
     gc.unfreeze()

@@ -22,9 +22,9 @@ from models.encoders.probes import PROBES, check_probes, probe_vectors
 from models.errors import ConfigError, EncoderError
 from models.queries import background_texts, load_queries
 from models.text import clean
+from training.files import read_texts
 from training.jobs import read_config, run
 from training.onnx_graph import encoder_graph, observed_ranges
-from training.tables import read_texts
 from training.teacher import teacher_path
 
 __all__ = ["Config", "main"]

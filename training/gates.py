@@ -17,6 +17,8 @@ from models.queries import Query
 from training.evaluate.needs import average_precision
 from training.noise.mix import transform
 
+__all__ = ["Figures", "TOLERANCES", "Verdict", "compare", "pack_figures"]
+
 NOISE_RATE = 0.3  # of the mix: three times the paper's, since the packs' sentences are few and short
 
 Figures = dict[str, dict[str, float]]

@@ -22,17 +22,19 @@ import numpy as np
 
 from models.calibration import Calibration, Fallback, material_hash
 from models.encoders.bundle import CALIBRATION, QUERY_VECTORS, add_file
-from models.encoders.load import folder_of, load_encoder
+from models.encoders.load import folder_of
 from models.encoders.protocol import Encoder
 from models.encoders.query_vectors import pack_vectors, standing_texts
+from models.encoders.ready import Loaded, load, ready
+from models.encoders.registry import OWN
 from models.encoders.words import WordedEncoder
-from models.matching import MatchConfig, Matcher
+from models.matching import Matcher
 from models.queries import aid_queries, background_texts, load_queries
 from models.reading import CLEAR_OFFER, Head, Terms
 from models.records import AID, NOTICES, PRIORITIES, is_notice
 from training.class_material import MAY_LEARN, Shares, Taught, read_material
 from training.jobs import cache_dir, run, write_atomically, write_result
-from training.kept_vectors import keeping
+from training.keeping import keeping
 from training.posts import LabelledPost, classes
 
 __all__ = ["Config", "fit", "fit_classes", "fit_terms", "plain_of", "that_scale"]
@@ -200,7 +202,7 @@ def fit(config: Config, encoder: Encoder, posts: Sequence[LabelledPost], taught:
         urgency=_widened(fit_urgency(config, plain.encode([p.text for p in learning]), learning), plain.dim, unheard),
         priority=_widened(fit_priority(config, plain.encode([p.text for p in labelled]), labelled), plain.dim, unheard),
     )
-    matcher = Matcher(MatchConfig(), queries, encoder, background_texts())
+    matcher = ready(Loaded(OWN, encoder), queries).matcher
     scaling = that_scale(posts)
     head = calibrated(head, matcher, scaling, encoder.encode([p.text for p in scaling]))
     return Calibration(encoder.version, material_hash(background_texts(), aid_queries()), {}, NO_FALLBACK, head=head)
@@ -213,7 +215,7 @@ def _widened(line: list[float], dim: int, unheard: list[float]) -> list[float]:
 
 def main(config: Config) -> Calibration:
     path = folder_of(config.encoder or None)
-    encoder = keeping(load_encoder(path), cache_dir() / "vectors")
+    encoder = keeping(load(path).encoder, cache_dir() / "vectors")
     taught, posts = read_material(config)
     calibration = fit(config, encoder, posts, taught)
     content = msgspec.json.encode(calibration) + b"\n"

@@ -24,7 +24,16 @@ import msgspec
 from models.errors import ConfigError, CrisisError
 from models.moments import rfc3339
 
-__all__ = ["cache_dir", "code_version", "read_config", "run", "write_atomically", "write_result"]
+__all__ = [
+    "cache_dir",
+    "code_version",
+    "machine",
+    "model_named",
+    "read_config",
+    "run",
+    "write_atomically",
+    "write_result",
+]
 
 C = TypeVar("C", bound=msgspec.Struct)
 RESULTS = Path(__file__).resolve().parent / "results"

@@ -12,13 +12,13 @@ NTREX, as ordinary posts in which nothing should be found.
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
 
-from training.data import in_train_half, read_aligned, read_lines, read_messages, read_rows
+from training.data import in_train_half, read_messages
+from training.files import read_aligned, read_json, read_rows
 
 __all__ = ["Labelled", "Messages", "Ordinary", "disaster_messages", "everyday", "fold", "ordinary", "test_sets"]
 
@@ -178,4 +178,4 @@ def everyday(root: Path, per_language: int, seed: int) -> list[str]:
 
 
 def _posts(root: Path, folder: str) -> list[dict]:
-    return [json.loads(line) for line in read_lines(root / folder / "tweets.jsonl.gz")]
+    return list(read_json(root / folder / "tweets.jsonl.gz"))

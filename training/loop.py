@@ -20,6 +20,8 @@ from safetensors.torch import load_file, save_file
 
 from models.errors import ConfigError
 
+__all__ = ["BEST", "Pace", "Trace", "autocast", "device", "fast_dtype", "fit", "load_weights"]
+
 CHECKPOINT = "checkpoint.safetensors"
 BEST = "best.safetensors"
 

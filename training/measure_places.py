@@ -25,9 +25,11 @@ from msgspec import Struct
 from models.places.gazetteer import Gazetteer, Place
 from models.places.mentions import LEAST_CONFIDENCE, WEIGHTS, Find, finds, named_in
 from models.places.names import fold
-from training.data import data_dir, read_lines
+from training.files import data_dir, read_json
 from training.jobs import run, write_result
 from training.posts import HERE
+
+__all__ = ["Config", "main"]
 
 EARTH_KM = 6371.0
 NEAR_KM = 25.0
@@ -51,7 +53,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 def rows(name: str, split: str) -> Iterator[dict[str, Any]]:
     """Posts of one IDRISI set with their marked places."""
-    for row in map(json.loads, read_lines(data_dir() / name / "tweets.jsonl.gz")):
+    for row in read_json(data_dir() / name / "tweets.jsonl.gz"):
         if row["split"] == split:
             marked = [m for m in row.get("location_mentions", []) if m.get("offset_ok", True)]
             yield row | {"location_mentions": marked}
@@ -145,7 +147,7 @@ def false_hits(gazetteer: Gazetteer) -> dict[str, float]:
     """Places told per 100 written posts set aside, outside of the words marked there as places, by language."""
     told: dict[str, list[int]] = defaultdict(list)
     for path in sorted((HERE / "written").glob("gold-*.jsonl")):
-        for post in map(json.loads, path.read_bytes().splitlines()):
+        for post in read_json(path):
             marked = fold(" ".join(post["places"]))
             told[post["lang"]].append(sum(fold(m.text) not in marked for m in named_in(post["text"], gazetteer)))
     return {lang: round(100 * float(np.mean(counts)), 1) for lang, counts in sorted(told.items())}

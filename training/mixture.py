@@ -16,7 +16,9 @@ from models.encoders.protocol import Encoder
 from models.errors import ConfigError
 from models.text import Cleaning
 from training.jobs import cache_dir, model_named
-from training.kept_vectors import keeping
+from training.keeping import keeping
+
+__all__ = ["find_teacher"]
 
 _WEIGHT = re.compile(r"(?P<weight>\d*\.?\d+)\*(?P<ref>.+)")
 

@@ -29,11 +29,14 @@ from models.encoders.stored_cleaning import store_cleaning
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training import tokenizer as tokenizer_job
-from training.data import DataError, data_dir, labelled_posts, training_pairs
+from training.bundled_posts import bundled_posts
+from training.data import labelled_posts, training_pairs
+from training.files import DataError, data_dir, hash_rows, read_texts
 from training.jobs import cache_dir, model_named, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights
 from training.run_key import run_key
-from training.tables import bundled_posts, hash_rows, read_texts
+
+__all__ = ["Config", "main", "random_base"]
 
 KNOWN = {"roberta": "FacebookAI/roberta-base", "bertweet": "vinai/bertweet-base"}
 
@@ -70,15 +73,35 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 PRESETS = {
     "smoke": Config(
-        pieces=400, layers=1, hidden=32, heads=2, block=32, max_texts=300, min_words=3, epochs=3, batch=32, micro_batch=16,  # noqa: E501
-        lr=5e-3, validation=0.1, validate_every=20, checkpoint_every=20,
+        pieces=400,
+        layers=1,
+        hidden=32,
+        heads=2,
+        block=32,
+        max_texts=300,
+        min_words=3,
+        epochs=3,
+        batch=32,
+        micro_batch=16,
+        lr=5e-3,
+        validation=0.1,
+        validate_every=20,
+        checkpoint_every=20,
     ),
     "laptop": Config(
-        pieces=16_000, layers=4, hidden=256, heads=4, epochs=5, batch=256, micro_batch=64, lr=5e-4, validate_every=200,
+        pieces=16_000,
+        layers=4,
+        hidden=256,
+        heads=4,
+        epochs=5,
+        batch=256,
+        micro_batch=64,
+        lr=5e-4,
+        validate_every=200,
         checkpoint_every=200,
     ),
     "paper": Config(),
-}  # fmt: skip
+}
 
 
 def blocks_of(ids: list[list[int]], size: int) -> np.ndarray:

@@ -17,7 +17,9 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from training.data import DataError
+from training.files import DataError
+
+__all__ = ["packed_path", "read_packed", "write_model", "write_modules", "write_tokenizer"]
 
 MAGIC = b"E5S1"
 PACKED = "e5-small-q4.bin"
@@ -49,7 +51,7 @@ class _Reader:
     def __init__(self, raw: bytes) -> None:
         self.raw, self.at = raw, 0
 
-    def take(self, format_: str) -> tuple:
+    def unpack(self, format_: str) -> tuple:
         values = struct.unpack_from("<" + format_, self.raw, self.at)
         self.at += struct.calcsize("<" + format_)
         return values
@@ -80,22 +82,22 @@ def read_packed(path: Path) -> PackedModel:
 
 
 def _read(file: _Reader) -> PackedModel:
-    file.take("4sI")  # magic and version
-    width, layers, heads, inner, _, positions, _ = file.take("7i")
-    eps, _ = file.take("fi")
-    count, *_ = file.take("5i")  # and the ids of the special pieces
-    (length,) = file.take("Q")
+    file.unpack("4sI")  # magic and version
+    width, layers, heads, inner, _, positions, _ = file.unpack("7i")
+    eps, _ = file.unpack("fi")
+    count, *_ = file.unpack("5i")  # and the ids of the special pieces
+    (length,) = file.unpack("Q")
     ends = file.array("<u4", count + 1)
     scores = file.array("<f4", count).copy()
     blob = bytes(file.array("u1", length))
     pieces = [blob[a:b].decode() for a, b in zip(ends[:-1], ends[1:], strict=True)]
-    _, normalisation = file.take("iI")
+    _, normalisation = file.unpack("iI")
     file.at += normalisation  # a table of its own; ours is sentencepiece's, which XLM-R was made with
     tensors = {}
-    for _ in range(file.take("i")[0]):
-        (letters,) = file.take("H")
+    for _ in range(file.unpack("i")[0]):
+        (letters,) = file.unpack("H")
         name = bytes(file.array("u1", letters)).decode()
-        kind, _, offset, size = file.take("BIQQ")
+        kind, _, offset, size = file.unpack("BIQQ")
         if kind == 0:
             tensors[name] = np.frombuffer(file.raw, "<f4", size // 4, offset).copy()
         else:

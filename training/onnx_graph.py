@@ -19,6 +19,8 @@ from onnx import TensorProto, helper, numpy_helper
 from models.encoders.onnx import session
 from models.encoders.packed import Layer, PackedEncoder
 
+__all__ = ["encoder_graph", "observed_ranges"]
+
 OPSET, IR = 20, 10  # what onnxruntime 1.18 already reads
 CONTRIB = "com.microsoft"  # ONNX Runtime's own operators
 MASKED = np.float32(1e9)

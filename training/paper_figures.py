@@ -17,6 +17,8 @@ from msgspec import Struct
 
 from training.evaluate.published import find
 
+__all__ = ["at", "methods", "user_written"]
+
 RESULTS = Path(__file__).parent / "results"
 FOLDER = "papers"  # of the results
 VERSIONS = {

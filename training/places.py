@@ -13,7 +13,6 @@ or in a script that knows no capitals, outside of what is marked there as a plac
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,9 +23,11 @@ from msgspec import Struct
 
 from models.places.gazetteer import KINDS
 from models.places.names import UNSPACED, code, fold, keys, unjoined, words
-from training.data import data_dir, read_lines
+from training.files import data_dir, read_json, read_lines
 from training.jobs import run
 from training.posts import HERE
+
+__all__ = ["Config", "main"]
 
 LEAST_PEOPLE = 1_000  # of a town that is listed
 MANY_NAMES = 5_000  # of a town whose other names are listed too
@@ -171,7 +172,7 @@ def everyday(root: Path) -> Iterator[tuple[str, Sequence[str]]]:
 def written() -> Iterator[tuple[str, Sequence[str]]]:
     """Written posts, and which words of them are places."""
     for path in sorted((HERE / "written").glob("[0-9]*.jsonl")):  # not those set aside
-        for post in map(json.loads, path.read_bytes().splitlines()):
+        for post in read_json(path):
             yield post["text"], post["places"]
 
 

@@ -26,17 +26,20 @@ import numpy as np
 from msgspec import Struct
 
 from models.encoders.bundle import MANIFEST, QUERY_VECTORS, Bundle, Manifest, contents, read_bundle, write_bundle
-from models.encoders.load import folder_of, load_encoder
-from models.encoders.probes import check_probes, probe_vectors
+from models.encoders.load import folder_of
+from models.encoders.probes import probe_vectors
 from models.encoders.query_vectors import pack_vectors, standing_texts
+from models.encoders.ready import load
 from models.encoders.registry import OWN, Registry, version_cache
 from models.errors import BundleError, ConfigError, CrisisError, EncoderError
 from models.moments import rfc3339
 from models.queries import load_queries
-from training.data import DataError, data_dir
 from training.evaluate import matching, needs, relatedness, speed
+from training.files import DataError, data_dir
 from training.gates import TOLERANCES, Figures, Verdict, compare, pack_figures
 from training.jobs import code_version, machine, read_config, run, write_atomically
+
+__all__ = ["Config", "main"]
 
 TOLD = ("languages", "evaluation", "training", "data_hashes", "licence")  # what every published manifest must tell
 
@@ -61,8 +64,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 def measure(bundle: Bundle, data: bool, seed: int) -> Figures:
     """Every figure the gates compare but speed. Raises EncoderError if the encoder does not keep its promises."""
-    encoder = load_encoder(bundle.path)
-    check_probes(encoder, bundle.manifest.evaluation.get("probes"))
+    encoder = load(bundle).encoder
     background = msgspec.yaml.decode((files("models") / "data" / "background.yaml").read_bytes())["background"]
     figures = pack_figures(encoder, load_queries(), background, seed)
     if not data:
@@ -79,7 +81,7 @@ def measure(bundle: Bundle, data: bool, seed: int) -> Figures:
 
 def add_speed(measured: Sequence[tuple[Bundle, Figures]]) -> None:
     """`posts_per_core_s` of every version, measured in turns in one run: a figure of another hour is no peer."""
-    paces = speed.side_by_side([load_encoder(bundle.path) for bundle, _ in measured])
+    paces = speed.side_by_side([load(bundle).encoder for bundle, _ in measured])
     for (_, figures), pace in zip(measured, paces, strict=True):
         figures["posts_per_core_s"] = {"all": pace}
 
@@ -155,7 +157,7 @@ def signed(bundle: Bundle, path: Path, verdict: dict, current: Bundle | None) ->
 
     That is probe vectors, by which they check themselves, and the vectors of the standing texts.
     """
-    encoder = load_encoder(bundle.path)
+    encoder = load(bundle).encoder
     evaluation = {**bundle.manifest.evaluation, "probes": probe_vectors(encoder), **verdict}
     manifest = msgspec.structs.replace(
         bundle.manifest, evaluation=evaluation, parent=bundle.manifest.parent or (current.id if current else None)

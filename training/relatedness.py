@@ -9,7 +9,6 @@ Mohammad 2017. The lexical-overlap baseline is `training.evaluate.relatedness.le
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,9 +17,11 @@ import numpy as np
 from msgspec import Struct
 
 from models.errors import ConfigError
-from training.data import DataError
+from training.files import DataError, read_lines
 from training.jobs import read_config, run
 from training.metrics import spearman
+
+__all__ = ["Config", "main"]
 
 
 class Judgements(Struct, frozen=True, eq=False):
@@ -72,13 +73,7 @@ def split_half_reliability(judgements: Judgements, seed: int, repeats: int = 100
 def read_judgements(path: Path) -> Judgements:
     """From a TSV with the header item1 item2 item3 item4 best worst. Raises DataError naming the line at fault."""
     columns = ["item1", "item2", "item3", "item4", "best", "worst"]
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except OSError as error:
-        raise DataError(f"cannot read the judgements {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8: byte {error.start} cannot be read") from None
-    rows = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+    rows = [line.split("\t") for line in read_lines(path)]
     if not rows or rows[0] != columns:
         raise DataError(f"{path}, line 1: the header must be {' '.join(columns)}, tab-separated")
     place: dict[str, int] = {}

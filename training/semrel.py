@@ -25,13 +25,15 @@ from models.encoders.bundle import MANIFEST
 from models.encoders.load import folder_of, load_encoder
 from models.encoders.protocol import Encoder
 from models.errors import ConfigError
+from training.files import hash_rows
 from training.jobs import cache_dir, model_named, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights
 from training.losses import cosine_regression
 from training.metrics import spearman
 from training.run_key import run_key
-from training.tables import hash_rows
 from training.whiten import Splits, bundled_pairs, stored_pairs
+
+__all__ = ["Config", "main"]
 
 Rows = Sequence[tuple[str, str, float]]  # two texts and the score people gave them, 0 to 1
 

@@ -22,14 +22,16 @@ from models.errors import ConfigError
 from models.queries import background_texts, load_queries
 from models.text import Cleaning, clean
 from training.corpus import SOURCE_WEIGHT, pair_weights
-from training.data import data_dir, training_pairs, unique_texts
+from training.data import training_pairs, unique_texts
+from training.files import data_dir, hash_rows
 from training.jobs import run
 from training.loop import Pace, fit
 from training.posts import read_posts, written_posts
 from training.run_key import run_key
-from training.tables import hash_rows
 from training.tower import Evening, Tower, even_out
 from training.tower_files import write_tower
+
+__all__ = ["Config", "main", "material"]
 
 UI_STRINGS = {
     "software-l10n": 0.05,

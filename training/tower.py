@@ -23,6 +23,8 @@ from models.encoders.batching import pad
 from models.errors import ConfigError
 from training.loop import fast_dtype
 
+__all__ = ["Evening", "Tower", "even_out"]
+
 WIDTHS = (12, 16, 20, 24, 28, 32, 40, 48, 56, 64)  # tokens a part may be wide
 PARTS = 4  # of a batch, by length
 AT_ONCE = 64  # texts read together where nothing is learnt

@@ -12,6 +12,8 @@ from safetensors.torch import save_file
 
 from training.tower import Tower
 
+__all__ = ["write_evening", "write_tower"]
+
 
 def write_tower(tower: Tower, out: Path, mean: np.ndarray | None = None, turn: np.ndarray | None = None) -> Path:
     """The model with its tokenizer and prompt; with `mean` (d,) and `turn` (d, d) their evening-out as a linear module

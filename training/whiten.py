@@ -23,14 +23,14 @@ from models.encoders.load import load_encoder
 from models.encoders.protocol import Encoder
 from models.encoders.whitening import Whitening, fit_whitening
 from models.errors import ConfigError, CrisisError
-from training.data import data_dir, read_rows
+from training.bundled_posts import bundled_posts
+from training.files import data_dir, hash_rows, read_rows
 from training.jobs import cache_dir, run, write_atomically, write_result
-from training.kept_vectors import keeping
+from training.keeping import keeping
 from training.metrics import anisotropy, cosine_histogram
 from training.metrics import spearman as rank_correlation
-from training.tables import bundled_posts, hash_rows
 
-__all__ = ["bundled_pairs"]
+__all__ = ["Splits", "bundled_pairs", "stored_pairs"]
 
 Splits = dict[str, dict[str, list[tuple[str, str, float]]]]  # split, language: two texts and the score people gave them
 

@@ -1,9 +1,12 @@
 """The parts of the stream clusterer (models/clustering.py puts them together).
 
 config: every setting and why                            kernel: the attach and merge arithmetic
+means: what blocks of posts are compared with            near: pairs that may have come near enough to merge
 lexicon: words beside meaning in a post's row            cluster: one cluster's bookkeeping, decays, burst
 labels: words of any script, c-TF-IDF                    memory: where posts went, which ids are taken; bounded
-live: the live clusters and what can happen to one       events: which changes become events, and what they say
-state: what is saved, in parts                           saving, restoring: the parts written and read
-trail: long maps saved in segments                       thresholds: start values without labels
+live: the live clusters and what can happen to one       ages: what is asked of all of them, in arrays
+applying: posts one by one, and when clusters are joined vectors: what a frame's must be
+events: which changes become events, and what they say   state: what is saved, in parts
+saving, restoring: the parts written and read            trail: long maps saved in segments
+thresholds: start values without labels
 """

@@ -10,6 +10,8 @@ import numpy as np
 
 from models.clusters.cluster import Cluster
 
+__all__ = ["Ages"]
+
 _ROW = np.dtype([("post", "i8"), ("at", "f8"), ("many", "?"), ("told", "?"), ("bursts", "?")])
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from models.records import Post
 
-__all__ = ["Cluster"]
+__all__ = ["Cluster", "MAX_TEXT", "Member", "Rates", "member_of"]
 
 MAX_TEXT = 1_000  # characters kept of a post: as many as labels and encoders read
 MAX_SOURCES = 256  # names that a cluster counts: they come from posts, and whoever invents them does not fill memory

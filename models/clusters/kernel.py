@@ -23,6 +23,8 @@ import numpy as np
 from models.clusters.means import SLACK, Means, longer
 from models.clusters.near import Near
 
+__all__ = ["GRID", "Kernel", "to_grid"]
+
 GRID = 8192.0  # 2**13 steps per unit: a row fits int16
 FINE = 2.0**20  # grid on which a row's length is taken: its squares still sum without rounding
 CHUNK = 256  # rows of the merge product held at once: bounds its memory to CHUNK × clusters
@@ -162,7 +164,7 @@ class Kernel:
         means[:, : self.size] *= shares
         return means
 
-    def take(self, slot: int, row: np.ndarray | None) -> bool:
+    def remove(self, slot: int, row: np.ndarray | None) -> bool:
         """Take one post out; without its vector (forgotten, or of an older encoder) its share of the mean.
 
         Returns False when the cluster is now empty, and its slot dead.

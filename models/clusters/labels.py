@@ -23,9 +23,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from models.clusters.trail import Segment, Span, Trail
+from models.clusters.trail import Extent, Segment, Trail
 
-__all__ = ["terms_of"]
+__all__ = ["Vocabulary", "terms_of"]
 
 CLUSTER_TERMS = 100  # kept per cluster, pruned at twice that: a label needs four, and snapshots hold them all
 STREAM_TERMS = 50_000  # kept for the whole stream, pruned at twice that
@@ -224,7 +224,7 @@ class Vocabulary:
         if self.trail.on:
             self.trail.touch(term for term in terms if term in self.counts)
 
-    def load(self, span: Span, segments: Sequence[Segment[float]]) -> None:
+    def load(self, span: Extent, segments: Sequence[Segment[float]]) -> None:
         """Take the counts that were saved, in the order in which they came: sums of floats depend on it."""
         for segment in segments:
             for term in segment.gone:

@@ -20,6 +20,8 @@ import numpy as np
 
 from models.clusters.kernel import GRID, to_grid
 
+__all__ = ["Lexicon"]
+
 SLOTS = 512  # dimensions of the block: 256 costs .007 B³ F1, 128 .04
 TABLE = 65_536  # counters of document frequency; rare words that share one count as a little less rare
 HALVE_AT = 100_000  # posts: then every counter is halved

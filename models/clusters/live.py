@@ -188,7 +188,7 @@ class LiveClusters:
             cluster.forget(member)
         self._touched(slot, cluster)
         row = self.lexicon.unpack([member.vector])[0] if member is not None and member.vector else None
-        lives = self.kernel.take(slot, row)
+        lives = self.kernel.remove(slot, row)
         if not lives:
             self.close(slot)
         return cluster, lives, example is not None

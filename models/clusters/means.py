@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from models.screen import BITS7, BITS8, multiply
 
-__all__ = ["SLACK", "Means"]
+__all__ = ["Means", "SLACK", "longer"]
 
 FIRST, WIDEST = 1_024, 2_048  # clusters multiplied at a time: more take less time each, but whole tiles are multiplied
 FEW = 8  # posts: below, rounding them and making a sparse product costs more than it saves

@@ -9,6 +9,8 @@ from models.clusters.cluster import Member
 from models.clusters.trail import Ledger
 from models.records import Post, account_of
 
+__all__ = ["Memory", "cluster_id"]
+
 ID_CHARS = 12  # 60 bits: among a million clusters two meet by chance with probability 4e-7, and then one is re-hashed
 
 

@@ -14,6 +14,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+__all__ = ["Near"]
+
 SHIFT = 32  # a pair as one integer: the slot that changed, then the other one
 OTHER = (1 << SHIFT) - 1
 

@@ -14,7 +14,7 @@ from models.clusters.kernel import GRID
 from models.clusters.live import LiveClusters
 from models.clusters.saving import Saver
 from models.clusters.state import FORMAT, Head, Progress, Saved, ledgers
-from models.clusters.trail import Segment, Span
+from models.clusters.trail import Extent, Segment
 from models.errors import ConfigError, CrisisError
 
 __all__ = ["restore"]
@@ -74,6 +74,6 @@ def _live(parts: Mapping[str, bytes], head: Head, config: ClusterConfig) -> Live
     return live
 
 
-def _segments(parts: Mapping[str, bytes], name: str, span: Span, kind: Any) -> list[Segment[Any]]:
+def _segments(parts: Mapping[str, bytes], name: str, span: Extent, kind: Any) -> list[Segment[Any]]:
     decode = msgspec.msgpack.Decoder(Segment[kind]).decode
     return [decode(parts[f"{name}/{number}"]) for number in range(span.first, span.end)]

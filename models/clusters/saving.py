@@ -12,7 +12,7 @@ from models.clusters.cluster import Member
 from models.clusters.kernel import GRID
 from models.clusters.live import LiveClusters
 from models.clusters.state import FORMAT, Changes, Head, Progress, Saved, ledgers
-from models.clusters.trail import Span, cut
+from models.clusters.trail import Extent, cut
 
 __all__ = ["Saver", "everything"]
 
@@ -91,7 +91,7 @@ class Saver:
 def everything(live: LiveClusters, progress: Progress) -> dict[str, bytes]:
     """All parts, the same for the same state, however it came about; nothing is noted."""
     put = {f"cluster/{name}": part for name, part in _clusters(live, list(live.slots.values()))}
-    spans: dict[str, Span] = {}
+    spans: dict[str, Extent] = {}
     put |= {f"examples/{c.id}": _pack(c.examples) for c in live.living()}
     for gone in live.memory.redirects:
         live.memory.find(gone)  # the shortest way, as it may be or not be by now
@@ -99,7 +99,7 @@ def everything(live: LiveClusters, progress: Progress) -> dict[str, bytes]:
     for trail, entries in trails:
         segments = list(cut(entries, trail.full))
         put |= {f"{trail.name}/{n}": _pack(segment) for n, segment in enumerate(segments)}
-        spans[trail.name] = Span(0, len(segments), len(entries))
+        spans[trail.name] = Extent(0, len(segments), len(entries))
     return put | _small(live, progress, spans)
 
 
@@ -115,7 +115,7 @@ def _clusters(live: LiveClusters, slots: list[int]) -> Iterator[tuple[str, bytes
         yield cluster.id, _pack(Saved(int(counts[slot]), data.tobytes(), without))
 
 
-def _small(live: LiveClusters, progress: Progress, spans: dict[str, Span]) -> dict[str, bytes]:
+def _small(live: LiveClusters, progress: Progress, spans: dict[str, Extent]) -> dict[str, bytes]:
     """The parts that are written with every save."""
     ids = [c.id for c in live.living()]
     place = {live.slots[name]: n for n, name in enumerate(ids)}

@@ -19,10 +19,10 @@ from msgspec import Struct
 
 from models.clusters.cluster import Cluster, Rates
 from models.clusters.live import Counters, Due, LiveClusters
-from models.clusters.trail import Ledger, Span
+from models.clusters.trail import Extent, Ledger
 from models.records import Origin
 
-__all__ = ["Changes", "Progress"]
+__all__ = ["Changes", "FORMAT", "Head", "Progress", "Saved", "ledgers"]
 
 FORMAT = 2
 
@@ -62,7 +62,7 @@ class Head(Struct):
     lexicon_seen: int
     terms_since: float | None
     terms_total: float
-    spans: dict[str, Span]
+    spans: dict[str, Extent]
 
 
 class Saved(Struct, array_like=True):

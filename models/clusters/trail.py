@@ -16,6 +16,8 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+__all__ = ["Ledger", "Segment", "Extent", "Trail", "cut"]
+
 V = TypeVar("V")
 
 FULL = 256  # entries: the last segment is written again with every save until it holds so many
@@ -28,7 +30,7 @@ class Segment(Struct, Generic[V], array_like=True):
     put: dict[str, V]
 
 
-class Span(Struct, array_like=True):
+class Extent(Struct, array_like=True):
     """Which segments make up a map: `first` up to, not including, `end`; and how many entries it has."""
 
     first: int
@@ -125,11 +127,11 @@ class Trail:
     def _packed(keys: Iterable[str], entries: Mapping[str, V]) -> bytes:
         return msgspec.msgpack.encode(Segment([], {key: entries[key] for key in keys if key in entries}))
 
-    def span(self, length: int) -> Span:
+    def span(self, length: int) -> Extent:
         """Right after a save of so many entries."""
-        return Span(self.number - len(self.closed), self.number + bool(self.put or self.gone), length)
+        return Extent(self.number - len(self.closed), self.number + bool(self.put or self.gone), length)
 
-    def resume(self, span: Span, segments: Iterable[Segment[V]]) -> None:
+    def resume(self, span: Extent, segments: Iterable[Segment[V]]) -> None:
         """Go on from what was saved. segments: all of the span, in order."""
         self.on, self.number = True, span.end
         self.closed = deque(dict.fromkeys(segment.put) for segment in segments)
@@ -174,7 +176,7 @@ class Ledger(OrderedDict[str, V]):
             self.trail.drop(key)
         return self.pop(key)
 
-    def load(self, span: Span, segments: Sequence[Segment[V]]) -> None:
+    def load(self, span: Extent, segments: Sequence[Segment[V]]) -> None:
         """Become what was saved. The oldest went as newer ones came: what is too much is at the front."""
         for segment in segments:
             for key in segment.gone:

@@ -16,7 +16,7 @@ import numpy as np
 
 from models.text import Cleaning, clean
 
-__all__ = ["micro_batches", "packed_batches", "pad"]
+__all__ = ["encode_in_windows", "micro_batches", "packed_batches", "pad"]
 
 WINDOW = 1024  # posts sorted together: at a budget of 256 tokens, under 3 % of what is computed is padding
 

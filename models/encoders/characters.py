@@ -24,7 +24,7 @@ from models.encoders.stored_cleaning import stored_cleaning
 from models.errors import EncoderError
 from models.text import Cleaning
 
-__all__ = ["CharacterEncoder", "Shape", "words_of"]
+__all__ = ["CharacterAwareEncoder", "CharacterEncoder", "Shape", "words_of"]
 
 WORDS = 1024  # in a batch, padding counted
 BYTES = 50  # of a word; the rest is not read

@@ -22,6 +22,8 @@ import numpy as np
 
 from models.encoders.letter_ngrams import KEPT, by_owner, without_doubles
 
+__all__ = ["GRAMS", "skeleton_grams"]
+
 LETTERS = " dfgklmnprst"  # the blank parts words
 BASE = len(LETTERS)
 GRAMS = BASE**4

@@ -13,6 +13,8 @@ from functools import lru_cache
 
 from tokenizers import Tokenizer
 
+__all__ = ["FORMS", "Leet"]
+
 # What a digit or sign may stand for, by the script of the letters around it; the commoner first.
 FORMS = {
     "LATIN": {"4": "a", "@": "a", "8": "b", "3": "e", "6": "g", "9": "gq", "1": "il", "!": "i", "|": "li", "0": "o",

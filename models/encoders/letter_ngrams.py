@@ -19,6 +19,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+__all__ = ["KEPT", "by_owner", "letter_groups", "without_doubles"]
+
 SIZE = 4
 KEPT = 1 << 16  # characters of a table that fills itself, some 5 MB; the scripts we serve have half as many
 

@@ -18,7 +18,7 @@ from models.encoders.bundle import Bundle
 from models.errors import BundleError
 from models.text import Cleaning
 
-__all__ = ["MODEL", "session"]
+__all__ = ["MODEL", "OnnxEncoder", "session"]
 
 MODEL = "model.onnx"
 TOKENS = 256  # in a batch, padding counted: its widest rows stay in the cache of one core; 512 took 5 % longer

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from models.errors import EncoderError
 
-__all__ = ["Layer", "PackedEncoder"]
+__all__ = ["Layer", "Packed", "PackedEncoder", "refusal"]
 
 POOLINGS = ("mean", "cls", "max")
 MODEL_TYPES = ("bert", "roberta", "xlm-roberta", "camembert")  # the same post-LN layers; positions start elsewhere

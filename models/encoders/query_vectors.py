@@ -20,7 +20,7 @@ from models.encoders.protocol import Encoder
 from models.errors import BundleError, VersionMismatch
 from models.queries import background_texts, load_queries
 
-__all__ = ["CachedEncoder", "Known", "pack_vectors", "standing_texts"]
+__all__ = ["CachedEncoder", "Known", "pack_vectors", "read_vectors", "standing_texts"]
 
 Known = Mapping[str, np.ndarray]  # text → its (d,) float32 unit vector
 

@@ -14,6 +14,8 @@ import msgspec
 from msgspec import Struct
 from tokenizers import Tokenizer
 
+__all__ = ["WordCache", "words_are_independent"]
+
 WORDS = 150_000  # kept, some 30 MB, beside as many older ones: 80 to 99 % of a stream's words are among them
 LETTERS = 40  # of a word worth keeping: longer ones hardly come twice
 _BY_CHARACTER = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase"}

@@ -26,7 +26,7 @@ from msgspec import Struct
 from models.clusters.labels import terms_of
 from models.feedback.records import Label, answers
 
-__all__ = ["Correction", "Feedback", "FeedbackConfig", "Space", "fit_query"]
+__all__ = ["Correction", "Feedback", "FeedbackConfig", "Space", "fit_feedback", "fit_query"]
 
 LOG4 = float(np.log(4))
 

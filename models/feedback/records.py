@@ -15,7 +15,7 @@ from models.privacy import mask
 from models.records import KINDS, Alert, Level
 from models.text import READ_CHARS
 
-__all__ = ["Label", "VERDICTS", "Verdict", "check_label", "label_alert", "read_label"]
+__all__ = ["Label", "VERDICTS", "Verdict", "answers", "check_label", "label_alert", "read_label"]
 
 Verdict = Literal["right", "wrong", "other", "none"]  # other: of another category; none: no need and no offer at all
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

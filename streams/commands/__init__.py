@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-__all__ = ["LazyGroup"]
+__all__ = ["LazyGroup", "attribute"]
 
 
 def attribute(place: str) -> Any:

@@ -75,7 +75,7 @@ def alerts(
 
     def told() -> Iterator[Told]:
         for alert in read_alerts(settings, follow=follow, group=group, last_s=last_s, beginning=from_beginning):
-            if (news := teller.take(alert)) is not None:
+            if (news := teller.news(alert)) is not None:
                 yield alert, news[0]
 
     try:

@@ -9,15 +9,17 @@ import msgspec
 import numpy as np
 
 from models.encoders.query_vectors import CachedEncoder
+from models.encoders.ready import Loaded, Ready, ready
+from models.encoders.registry import OWN
 from models.filters import Where
-from models.matching import MatchConfig, Matcher
+from models.matching import Matcher
 from models.pseudonyms import Pseudonyms
-from models.queries import Query, background_texts, load_queries
+from models.queries import Query, load_queries
 from models.records import EmbeddedFrame, Frame, Origin
 from streams.pipeline import stages
 from streams.pipeline.frames import unpack_vectors
 
-__all__ = ["frames_of", "measure_queries"]
+__all__ = ["SIZES", "frames_of", "measure_queries"]
 
 SIZES = (1_000, 10_000, 100_000)
 LANGUAGES = ("en", "es", "fr", "ar", "tr", "uk", "hi", "ht", "tl", "pt")  # half of the queries read one of them only
@@ -65,31 +67,30 @@ def frames_of(records: Sequence[bytes], encoder, start: float) -> list[EmbeddedF
     return [stages.embed(Frame(one.origin, one.posts), encoder) for one in parsed]
 
 
-def measure_queries(ready, frames: Sequence[EmbeddedFrame], sizes: Sequence[int] = SIZES) -> dict[str, float]:
+def measure_queries(own: Ready, frames: Sequence[EmbeddedFrame], sizes: Sequence[int] = SIZES) -> dict[str, float]:
     """CPU time of matching frames of 100 posts, by the number of standing queries beside the bundled ones.
 
     p99: of the frames. to_brute: against scoring every query. missed: readings that scoring every query finds and
     matching does not. change: a query's sentences changed, in ms.
     """
     packs, cost = load_queries(), {}
-    stored = CachedEncoder(ready.encoder, ready.known)
+    stored = CachedEncoder(own.encoder, own.known)
     known = stored.encode([text for query in packs for _, text in query.texts()][:2_000])
     encoder = Invented(stored, known, max(sizes) + 1)
-    matcher: Matcher | None = None
+    served: Loaded = Loaded(OWN, encoder, own.calibration)
     for count in sizes:
         queries = [*packs, *invented_queries(count)]
-        matcher = Matcher(MatchConfig(), queries, encoder, background_texts(), ready.calibration, before=matcher)
+        served = made = ready(served, queries)
+        matcher = made.matcher
         stages.match(frames[0], matcher)
         took = [_ms(lambda: stages.match(frame, matcher)) for frame in frames]  # noqa: B023
         cost |= {f"mean_{count}": float(np.mean(took)), f"p99_{count}": float(np.quantile(took, 0.99))}
-    assert matcher is not None
     brute, missed = [], 0
     for frame in frames[:BESIDE]:
         brute.append(_ms(lambda: matcher.scores(unpack_vectors(frame)) >= matcher.levels.lowest))  # noqa: B023
         missed += _missed(frame, matcher)
     changed = [*queries[:-1], msgspec.structs.replace(queries[-1], sentences={"en": [f"invented {max(sizes)}"]})]
-    background = background_texts()
-    change = _ms(lambda: Matcher(MatchConfig(), changed, encoder, background, ready.calibration, before=matcher))
+    change = _ms(lambda: ready(served, changed))
     return cost | {"to_brute": cost[f"mean_{count}"] / float(np.mean(brute)), "missed": missed, "change": change}
 
 

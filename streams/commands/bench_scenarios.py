@@ -30,6 +30,8 @@ from streams.pipeline.clusters import ClusterStage
 from streams.pipeline.replay import replay_records
 from streams.worker.threads import VARIABLES, limit_native_threads
 
+__all__ = ["FRAME", "Lab", "SCENARIOS"]
+
 FRAME = 100
 START = 1_700_000_000.0
 STREAMS = ("stream-crisis-t26", "stream-tweets-t", "trecis-stream")

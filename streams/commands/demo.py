@@ -24,7 +24,7 @@ from streams.config import Settings, load_settings
 from streams.embedded.children import Children
 from streams.embedded.redis import EmbeddedRedis
 from streams.ingest.file import ReplayConfig, ingest_file
-from streams.pipeline.outcomes import OUTCOMES
+from streams.pipeline.outcomes import through
 from streams.view.connect import connect
 from streams.view.live import LiveView
 from streams.worker.watchdog import STALLED
@@ -203,12 +203,10 @@ async def _show(
             out.print(f"  {time.monotonic() - started:5.0f} s   {now}", end="\r" if out.is_terminal else "\n")
         told = now
         if feed.done():
-            sent = feed.result()
-            through = sum(counts.get(k, 0) for k in OUTCOMES)
-            if through >= sent:
+            if (done := through(counts)) >= feed.result():
                 break
         await asyncio.sleep(0.5)
-    out.print(f"\n  all {through:,} posts are through")
+    out.print(f"\n  all {done:,} posts are through")
     if refused := counts.get("rejected", 0):
         out.print(
             f"  {refused:,} of them are no posts and were refused: `crisis replay {posts} --rejects FILE` says why"

@@ -11,6 +11,8 @@ from streams.releases.bands import Arm, read_arm
 from streams.releases.diff import Change, Diff
 from streams.releases.release import Release
 
+__all__ = ["diff_tables", "languages_table", "role_of", "trial_table", "when"]
+
 
 def when(at: float | None) -> str:
     """A moment for people; – for none."""

@@ -13,6 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from streams.ingest.lines import open_lines
 
+__all__ = ["FILE", "OUT", "not_the_input", "note", "progress", "whole"]
+
 note = Console(stderr=True)
 
 

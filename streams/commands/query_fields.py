@@ -17,6 +17,8 @@ from models.queries import Query, check_query
 from models.records import KINDS
 from streams.outputs.span import seconds
 
+__all__ = ["changed", "with_fields"]
+
 _BARS = ("threshold", "probability", "alerts_per_hour")  # one of them says from where on a query alerts
 _OPTIONS = (
     click.option("--label", help="What people see. Default for a new query: the category."),

@@ -28,6 +28,7 @@ from streams.config import Settings
 from streams.ingest.lines import is_table, open_lines, read_frames
 from streams.pipeline.clusters import ClusterStage
 from streams.pipeline.frames import pack_vectors
+from streams.pipeline.outcomes import OUTCOMES
 from streams.pipeline.replay import Replay, replay_records
 from streams.releases.versions import make_ready
 from streams.view.pseudonyms import load_pseudonyms
@@ -91,9 +92,8 @@ def replay(
         done = replay_file(settings, file, file.stat().st_mtime, bar, *outs, packs, version)
     if rejects:
         rejects.write_bytes(b"".join(_json(r) + b"\n" for r in done.rejects))
-    table = Table("posts read", "alert", "suggestion", "no match", "folded", "deleted", "rejected")
-    keys = ("read", "alert", "suggestion", "no_match", "folded", "deleted", "rejected")
-    table.add_row(*(f"{done.totals.counts[k]:,}" for k in keys))
+    table = Table("posts read", *(outcome.replace("_", " ") for outcome in OUTCOMES))
+    table.add_row(*(f"{done.totals.counts[k]:,}" for k in ("read", *OUTCOMES)))
     note.print(table)
     if not done.totals.check():
         raise click.ClickException("the totals do not add up: a post was lost or counted twice. Please report this.")

@@ -19,7 +19,7 @@ from streams.view.connect import connect
 from streams.view.health import Health, judge
 from streams.view.live import LiveView
 
-__all__ = ["status"]
+__all__ = ["COLOURS", "ask", "status"]
 
 ANSWER_S = 5.0
 COLOURS = {"live": "green", "late": "yellow", "down": "red"}

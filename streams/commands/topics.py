@@ -14,7 +14,7 @@ from streams.config import Settings
 from streams.view.connect import connect, reaching_redis
 from streams.view.live import LiveView
 
-__all__ = ["topics"]
+__all__ = ["prepare", "topics"]
 
 
 def prepare(settings: Settings, packs: Path | None = None) -> tuple[list[str], int]:

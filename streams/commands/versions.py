@@ -11,6 +11,8 @@ from models.errors import CrisisError
 from streams.config import Settings
 from streams.releases.versions import current_version, load_version, resolve
 
+__all__ = ["VERSION", "chosen"]
+
 note = Console(stderr=True)
 VERSION = click.option(
     "--version",

@@ -23,6 +23,8 @@ from streams.view.live import LiveView
 from streams.view.vault import Vault
 from streams.web.exposure import asked_by, refuse_to_be_open
 
+__all__ = ["create_dashboard"]
+
 log = logging.getLogger(__name__)
 
 

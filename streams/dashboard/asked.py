@@ -20,6 +20,8 @@ from streams.dashboard.feed import Event
 from streams.dashboard.headers import own_page, person_of
 from streams.dashboard.stats import encode
 
+__all__ = ["json_of", "number", "require", "sent", "streamed"]
+
 T = TypeVar("T")
 
 LONGEST_LABEL = 8192  # bytes of what a page sends

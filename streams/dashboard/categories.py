@@ -7,6 +7,8 @@ import functools
 from models.queries import load_queries
 from streams.dashboard.page_model import Category, kinds_beside
 
+__all__ = ["bundled_categories"]
+
 # Most urgent first; a category not named here comes after these.
 ORDER = (
     "search_rescue", "medical_help", "evacuation_transport", "missing_people", "water", "food", "shelter", "medicine",

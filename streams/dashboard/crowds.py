@@ -10,6 +10,8 @@ from collections import Counter
 from models.moments import epoch_s
 from models.records import Alert, account_of
 
+__all__ = ["Copies", "Crowds"]
+
 
 class Crowds:
     """Who takes whose room: alerts by level and category, in there by source, in there by cluster and by account.

@@ -38,6 +38,8 @@ from streams.view.health import Health, judge
 from streams.view.live import LiveView
 from streams.view.status import WorkerStatus
 
+__all__ = ["Event", "Feed"]
+
 log = logging.getLogger(__name__)
 
 FLUSH_S, TICK_S, LAG_S = 0.25, 1.0, 4.0
@@ -100,7 +102,7 @@ class Feed:
         """The one sentence about the whole, from what is known at this moment."""
         return judge(time.monotonic() - self._answered, self._workers, self._lag, AGENTS, time.time(), self._put_by)
 
-    def settle(self) -> str:
+    def hand_out(self) -> str:
         """Hand out what waits for the next flush; returns the id after which events tell what the board does not hold.
 
         Without it a page made between two flushes would be sent some of its alerts again as if they were new.
@@ -132,7 +134,7 @@ class Feed:
             await self._load()  # after subscribing: nothing falls between the two
             good()
             async for message in channel.listen():
-                self._take(message["data"])
+                self._receive(message["data"])
 
     async def _load(self) -> None:
         alerts = await self.view.recent_alerts(self.settings.redis.recent_alerts)
@@ -145,7 +147,7 @@ class Feed:
             self._send(resync=True)
         self.loaded.set()
 
-    def _take(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
         try:
             news = _decode(data)
         except msgspec.MsgspecError as error:
@@ -159,7 +161,7 @@ class Feed:
     async def _flush(self) -> None:
         while True:
             await asyncio.sleep(FLUSH_S)
-            self.settle()
+            self.hand_out()
 
     def _send(self, resync: bool) -> None:
         self._number += 1

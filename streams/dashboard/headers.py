@@ -18,6 +18,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streams.dashboard.access import NOBODY, People, Person
 
+__all__ = ["GUESS_S", "SafeHeaders", "TokenGate", "log_in", "log_out", "own_page", "person_of"]
+
 COOKIE = "crisis_session"
 SESSION_S = 12 * 3600  # a shift
 GUESS_S = 0.5  # what a wrong token waits for: guessing is slow

@@ -23,6 +23,8 @@ from streams.broker.labels import Labels, follow_labels, publish_labels
 from streams.broker.topics import partitions_of
 from streams.config import Settings
 
+__all__ = ["Lessons", "Said", "TakenBack"]
+
 log = logging.getLogger(__name__)
 
 WAITING = 8  # writers at a time; a person who labels gives one a second

@@ -15,6 +15,8 @@ from models.records import AID, Alert, ClusterEvent, Kind, is_notice
 from streams.dashboard.crowds import Copies, Crowds
 from streams.outputs.printable import web_link
 
+__all__ = ["AlertPage", "Board", "Category", "Filter", "OpenCount", "fitting", "kinds_beside"]
+
 MATCHES_KEPT = 6  # of a post (the page unfolds from three): a text made of query sentences matches 25 queries
 SEARCHED_CHARS, MOST_WORDS = 2_000, 8  # of a text, and of what is searched for in it
 BURST = ClusterConfig().burst_levels[0]  # deviations from which growth is told as a burst; the same in page.js
@@ -37,7 +39,7 @@ class Filter(Struct, frozen=True, omit_defaults=True):
         """From query parameters; others are ignored, long ones cut."""
         return cls(**{f: params[f].strip()[:200] for f in cls.__struct_fields__ if f in params})
 
-    def takes(self, alert: Alert, folded: str | None = None) -> bool:
+    def accepts(self, alert: Alert, folded: str | None = None) -> bool:
         """Is it an active alert that fits? folded: `folded_text` of its post, where it is known already."""
         wanted = (self.kind, self.category, self.level, self.lang, self.source, self.cluster, self.priority)
         post = alert.post
@@ -54,7 +56,7 @@ Kept = tuple[Alert, str, int]  # an alert, the folded text of its post, its rank
 
 def fitting(kept: Sequence[Kept], wanted: Filter) -> list[Kept]:
     """Those that fit, in their order. Reads all their texts where words are asked for: in a thread of its own."""
-    return [one for one in kept if wanted.takes(one[0], one[1])]
+    return [one for one in kept if wanted.accepts(one[0], one[1])]
 
 
 def fold(text: str) -> str:
@@ -200,7 +202,7 @@ class Board:
             self.repeats.get(alert.post.id, 0),
             0 if here is None else self._crowds.gave_way(alert),
             0 if here is None or alert.status == "withdrawn" else self._copies.of(alert, here),
-            wanted is None or wanted.takes(alert, here),
+            wanted is None or wanted.accepts(alert, here),
         )
 
     def find(self, wanted: Filter, most: int, before: int | None = None) -> tuple[list[Shown], int]:

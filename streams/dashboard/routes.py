@@ -57,6 +57,8 @@ from streams.search.follower import Searcher
 from streams.view.live import LiveView
 from streams.view.vault import Vault
 
+__all__ = ["Routes"]
+
 SHOWN_ALERTS, SHOWN_CLUSTERS = 100, 30
 MOST_ALERTS, MOST_CLUSTERS, MOST_HITS = 500, 500, 100
 LONGEST_QUERY = 2000  # characters of a search text
@@ -120,12 +122,12 @@ class Routes:
             board.categories(self.categories),
             board.growing(SHOWN_CLUSTERS),
             list(self.feed.history),
-            self.feed.settle(),
+            self.feed.hand_out(),
         )
 
     async def _alerts(self, wanted: Filter, most: int, before: int | None = None) -> AlertPage:
         """Those that fit now; what comes while they are looked for is told by the events after `event_id`."""
-        board, event_id = self.feed.board, self.feed.settle()
+        board, event_id = self.feed.board, self.feed.hand_out()
         found = await asyncio.to_thread(fitting, board.kept(), wanted)
         return AlertPage(*board.page(found, most, before), event_id)
 

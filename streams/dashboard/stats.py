@@ -17,6 +17,8 @@ from streams.search.follower import SearchStatus
 from streams.view.health import Health
 from streams.view.status import WorkerStatus
 
+__all__ = ["COUNTED", "PageData", "Rate", "State", "Stats", "biggest", "encode", "percentiles", "worker_statuses"]
+
 COUNTED = ("read", "accepted", *OUTCOMES)  # what the page is told, of all posts so far
 WORKER_FORGOTTEN_S = 3600.0
 

@@ -17,9 +17,11 @@ from typing import NamedTuple
 from streams.embedded import peers, wire
 from streams.embedded.node import HOST, Node
 
+__all__ = ["EmbeddedBroker", "Fault"]
+
 log = logging.getLogger(__name__)
 
-MAX_FRAME_BYTES = 100 << 20  # Kafka's socket.request.max.bytes
+MAX_REQUEST_BYTES = 100 << 20  # Kafka's socket.request.max.bytes
 
 
 class Fault(NamedTuple):
@@ -78,17 +80,17 @@ class EmbeddedBroker(Node):
                 await self._serve_one(reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass  # the client has gone (or shall think so of us), or we stop
-        except wire.BadFrame as error:
+        except wire.BadRequest as error:
             log.warning("connection closed: %s", error)
         finally:
             self._connections.discard(task)
             writer.transport.abort()
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Raises ConnectionError or BadFrame: close the connection."""
+        """Raises ConnectionError or BadRequest: close the connection."""
         size_bytes = int.from_bytes(await reader.readexactly(4), "big", signed=True)
-        if not wire.HEADER.size <= size_bytes <= MAX_FRAME_BYTES:
-            raise wire.BadFrame(f"a frame of {size_bytes} bytes: is that a Kafka client?")
+        if not wire.HEADER.size <= size_bytes <= MAX_REQUEST_BYTES:
+            raise wire.BadRequest(f"a request of {size_bytes} bytes: is that a Kafka client?")
         name, request = wire.read(await reader.readexactly(size_bytes))
         fault = self.faults[name].popleft() if self.faults[name] else Fault()
         await asyncio.sleep(fault.delay_s)

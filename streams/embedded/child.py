@@ -13,6 +13,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+__all__ = ["Child"]
+
 STOP_S = 10.0
 GUARD = """
 exec 3<&0

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 from kafka import errors
 
+__all__ = ["Group", "Member"]
+
 
 @dataclass(eq=False)
 class Member:

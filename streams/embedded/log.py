@@ -20,6 +20,8 @@ from kafka import errors
 from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from kafka.record.util import calc_crc32c
 
+__all__ = ["Partition", "read_config"]
+
 HEADER = DefaultRecordBatch.HEADER_STRUCT
 CRC_AT, ATTRIBUTES_AT = DefaultRecordBatch.CRC_OFFSET, DefaultRecordBatch.ATTRIBUTES_OFFSET
 MAX_TIMESTAMP_AT = 35

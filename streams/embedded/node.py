@@ -17,6 +17,8 @@ from streams.embedded.groups import Group, Member
 from streams.embedded.log import Partition, read_config
 from streams.embedded.wire import SERVED, attempt
 
+__all__ = ["HOST", "Node"]
+
 CLUSTER, NODE = "embedded-not-for-production", 1
 HOST = "127.0.0.1"  # never another: there is no access control
 LATEST, EARLIEST = -1, -2

@@ -9,6 +9,8 @@ import os
 import socket
 from pathlib import Path
 
+__all__ = ["is_ours"]
+
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 

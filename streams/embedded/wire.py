@@ -10,6 +10,8 @@ from kafka.protocol import admin, consumer, metadata, producer
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.data_container import DataContainer
 
+__all__ = ["BadRequest", "HEADER", "SERVED", "VERSIONS", "attempt", "read", "respond", "write"]
+
 HEADER = struct.Struct(">hhi")  # api key, api version, correlation id
 MESSAGES = {**vars(admin), **vars(consumer), **vars(metadata), **vars(producer)}
 # First and last version: where our clients and Apache Kafka 4 meet (a test compares), and without two ways to answer.
@@ -22,7 +24,7 @@ VERSIONS = {
 SERVED = {MESSAGES[f"{name}Request"].API_KEY: (name, range(a, b + 1)) for name, (a, b) in VERSIONS.items()}
 
 
-class BadFrame(Exception):
+class BadRequest(Exception):
     """A client sent what cannot be answered; its connection is closed, as Apache Kafka does."""
 
 
@@ -35,15 +37,15 @@ def attempt(function: Callable[..., dict | None], *args: object) -> dict:
 
 
 def read(data: bytes) -> tuple[str, ApiMessage]:
-    """The request and its name. Raises BadFrame for what is not served and for bytes that are not a request."""
+    """The request and its name. Raises BadRequest for what is not served and for bytes that are not a request."""
     key, version, _ = HEADER.unpack_from(data)
     name, versions = SERVED.get(key, (str(key), ()))
     if version not in versions:
-        raise BadFrame(f"request {name} v{version} is not served by the embedded broker")
+        raise BadRequest(f"request {name} v{version} is not served by the embedded broker")
     try:
         return name, MESSAGES[f"{name}Request"].decode(data, version=version, header=True)
     except Exception as error:  # whatever the decoder trips over, the frame is to blame
-        raise BadFrame(f"{name} v{version} cannot be read: {error!r}") from error
+        raise BadRequest(f"{name} v{version} cannot be read: {error!r}") from error
 
 
 async def respond(node: object, name: str, request: ApiMessage, error: int = 0) -> ApiMessage | None:

@@ -27,6 +27,8 @@ from streams.ingest.cursor import Cursor
 from streams.ingest.live import Disconnected, ReconnectConfig, keep_connected, run_live
 from streams.ingest.writer import FrameWriter
 
+__all__ = ["bluesky"]
+
 log = logging.getLogger(__name__)
 POSTS = "app.bsky.feed.post"
 ENDPOINT = "wss://jetstream2.us-east.bsky.network/subscribe"
@@ -160,7 +162,7 @@ class BlueskySource:
                 while True:
                     async with asyncio.timeout(self._config.reconnect.stall_s):
                         message = await socket.recv()
-                    await self._take(message)
+                    await self._receive(message)
                     received += 1
         except InvalidStatus as error:
             status = error.response.status_code
@@ -177,7 +179,7 @@ class BlueskySource:
             raise Disconnected(reason)
         log.warning("%s", reason)
 
-    async def _take(self, message: str | bytes) -> None:
+    async def _receive(self, message: str | bytes) -> None:
         try:
             event = _decode(message)
         except (msgspec.MsgspecError, UnicodeDecodeError):

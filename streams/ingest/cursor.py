@@ -10,6 +10,8 @@ from pathlib import Path
 from models.errors import ConfigError, ServiceError
 from streams.ingest.writer import Then
 
+__all__ = ["Cursor"]
+
 EVERY_S = 0.5  # a restart repeats at most so much; repeats are harmless
 
 

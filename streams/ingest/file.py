@@ -20,7 +20,7 @@ from streams.ingest.lines import Head, head_of, key_of, open_lines
 from streams.ingest.stopping import Stop
 from streams.ingest.writer import open_writer
 
-__all__ = ["ReplayConfig", "ingest_file"]
+__all__ = ["ReplayConfig", "file", "ingest_file"]
 
 Progress = Callable[[int, float], None]  # (posts read, share of the file read)
 CURSOR_EVERY = 100  # lines between two cursor positions

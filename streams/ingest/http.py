@@ -34,6 +34,8 @@ from streams.ingest.writer import FrameWriter, open_writer
 from streams.web.deadline import DeadlineProtocol
 from streams.web.exposure import LOOPBACK, asked_by
 
+__all__ = ["http"]
+
 log = logging.getLogger(__name__)
 
 
@@ -61,7 +63,7 @@ class PostServer:
         self,
         writer: FrameWriter,
         sources: Sources,
-        config: HttpConfig = HttpConfig(),  # noqa: B008 (frozen)
+        config: HttpConfig = HttpConfig(),
         allowed_hosts: str = LOOPBACK,
     ) -> None:
         self._writer, self._sources, self._config = writer, sources, config
@@ -136,13 +138,13 @@ class PostServer:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
 
-        def settle(error: ServiceError | None) -> None:
+        def finish(error: ServiceError | None) -> None:
             if not done.done():  # the client may be gone
                 done.set_exception(error) if error else done.set_result(None)
 
         def then(error: ServiceError | None) -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: the server is stopping
-                loop.call_soon_threadsafe(settle, error)
+                loop.call_soon_threadsafe(finish, error)
 
         for number, line in enumerate(lines):
             last = number == len(lines) - 1

@@ -21,7 +21,7 @@ from msgspec import Struct
 from models.errors import ConfigError
 from streams.config.sections import WriterConfig
 
-__all__ = ["is_table", "open_lines", "read_frames"]
+__all__ = ["Head", "head_of", "is_table", "key_of", "open_lines", "oversize_marker", "read_frames", "read_lines"]
 
 CSV_SUFFIXES = (".csv", ".tsv")
 HEAD_BYTES = 1024  # of an oversized line that are kept

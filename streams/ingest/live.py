@@ -18,6 +18,8 @@ from streams.ingest.cursor import Cursor
 from streams.ingest.stopping import until_stopped
 from streams.ingest.writer import FrameWriter, open_writer
 
+__all__ = ["Disconnected", "ReconnectConfig", "keep_connected", "run_live"]
+
 log = logging.getLogger(__name__)
 
 

@@ -31,6 +31,8 @@ from streams.ingest.cursor import Cursor
 from streams.ingest.live import Disconnected, ReconnectConfig, keep_connected, run_live
 from streams.ingest.writer import FrameWriter
 
+__all__ = ["mastodon"]
+
 log = logging.getLogger(__name__)
 PAGE = 40  # the most a timeline page holds
 PAGES = 25  # of missed posts that are read after a break; 1,000 posts
@@ -167,7 +169,7 @@ class MastodonSource:
             async with aconnect_sse(client, "GET", path, params=params) as stream:
                 self._check(stream.response)
                 async for status in self._missed(client):
-                    await self._take(status, "create")
+                    await self._receive(status, "create")
                 async for event, data in _events(stream):
                     received += 1
                     await self._event(event, data)
@@ -200,7 +202,7 @@ class MastodonSource:
 
     async def _event(self, event: str, data: bytes) -> None:
         if event in ("update", "status.update"):
-            await self._take(data, "create" if event == "update" else "update")
+            await self._receive(data, "create" if event == "update" else "update")
         elif event == "delete":
             post_id = f"masto:{self._host}/{data.decode(errors='replace').strip()}"
             deletion = {"id": post_id, "kind": "delete", "source": "mastodon"}
@@ -208,7 +210,7 @@ class MastodonSource:
         else:
             self.skipped[event] += 1
 
-    async def _take(self, data: bytes, kind: Literal["create", "update"]) -> None:
+    async def _receive(self, data: bytes, kind: Literal["create", "update"]) -> None:
         try:
             status = _decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError):

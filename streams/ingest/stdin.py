@@ -12,6 +12,8 @@ from streams.ingest.lines import head_of, key_of, read_lines
 from streams.ingest.stopping import Stop
 from streams.ingest.writer import FrameWriter, open_writer
 
+__all__ = ["stdin"]
+
 
 def ingest_stream(stream: BinaryIO, writer: FrameWriter, stop: Stop) -> int:
     """Send every line of `stream`; returns how many the broker acknowledged. Ends at its end or at a signal."""

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+__all__ = ["SIGNALS", "Stop", "until_stopped"]
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

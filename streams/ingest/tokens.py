@@ -18,6 +18,8 @@ from models.errors import ConfigError, Rejected
 from models.posts import decode_unique
 from streams.config.secrets import secret
 
+__all__ = ["Sources", "owned"]
+
 LEAST_CHARS = 16
 UNNAMED = "http"  # the source of a token that stands alone
 RESERVED = frozenset(("bsky", "bluesky", "masto", "mastodon", "file", "unknown"))

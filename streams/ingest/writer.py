@@ -30,7 +30,7 @@ from streams.config import Settings
 from streams.config.sections import WriterConfig
 from streams.ingest.lines import oversize_marker
 
-__all__ = ["open_writer"]
+__all__ = ["FrameWriter", "Then", "open_writer"]
 
 Then = Callable[[ServiceError | None], None]  # called from the producer's thread: be quick, do not write
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from models.records import Alert
 
-__all__ = ["FORMATS", "Options", "Told"]
+__all__ = ["FORMATS", "Options", "Print", "Told", "print_lines"]
 
 Told = tuple[Alert, Alert | None]  # an alert and its state as told before
 Print = Callable[[Iterator[Told]], None]

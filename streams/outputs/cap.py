@@ -23,19 +23,33 @@ from models.records import Alert
 from streams.outputs import Options, Print, print_lines
 from streams.outputs.printable import printable, shorten, web_link
 
+__all__ = ["as_cap"]
+
 NAMESPACE = "urn:oasis:names:tc:emergency:cap:1.2"
 
 # CAP's closed list of categories; a category not named here is "Other".
 CATEGORIES = {
-    "search_rescue": cap.Category.RESCUE, "missing_people": cap.Category.RESCUE,
-    "heavy_equipment": cap.Category.RESCUE, "medical_help": cap.Category.HEALTH, "medicine": cap.Category.HEALTH,
-    "baby_hygiene": cap.Category.HEALTH, "psychosocial": cap.Category.HEALTH, "water": cap.Category.HEALTH,
-    "food": cap.Category.SAFETY, "shelter": cap.Category.SAFETY, "clothing_blankets": cap.Category.SAFETY,
-    "volunteers_labour": cap.Category.SAFETY, "evacuation_transport": cap.Category.TRANSPORT,
-    "electricity_fuel": cap.Category.INFRA, "communications": cap.Category.INFRA,
-    "safety_looting": cap.Category.SECURITY, "danger": cap.Category.SAFETY, "evacuation": cap.Category.SAFETY,
-    "damage": cap.Category.INFRA, "sub_event": cap.Category.SAFETY,
-}  # fmt: skip
+    "search_rescue": cap.Category.RESCUE,
+    "missing_people": cap.Category.RESCUE,
+    "heavy_equipment": cap.Category.RESCUE,
+    "medical_help": cap.Category.HEALTH,
+    "medicine": cap.Category.HEALTH,
+    "baby_hygiene": cap.Category.HEALTH,
+    "psychosocial": cap.Category.HEALTH,
+    "water": cap.Category.HEALTH,
+    "food": cap.Category.SAFETY,
+    "shelter": cap.Category.SAFETY,
+    "clothing_blankets": cap.Category.SAFETY,
+    "volunteers_labour": cap.Category.SAFETY,
+    "evacuation_transport": cap.Category.TRANSPORT,
+    "electricity_fuel": cap.Category.INFRA,
+    "communications": cap.Category.INFRA,
+    "safety_looting": cap.Category.SECURITY,
+    "danger": cap.Category.SAFETY,
+    "evacuation": cap.Category.SAFETY,
+    "damage": cap.Category.INFRA,
+    "sub_event": cap.Category.SAFETY,
+}
 URGENCIES = {"urgent": cap.Urgency.IMMEDIATE, "soon": cap.Urgency.EXPECTED, "routine": cap.Urgency.FUTURE}
 
 RESTRICTION = "Written by a machine from public posts and checked by nobody. For people who verify before they act."

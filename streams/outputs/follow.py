@@ -32,7 +32,7 @@ class Wanted(Struct, frozen=True):
     query: str | None = None
     lang: str | None = None
 
-    def takes(self, alert: Alert) -> bool:
+    def accepts(self, alert: Alert) -> bool:
         """Is this one wanted?"""
         found = (alert.level, alert.kind, alert.query_id, alert.post.lang)
         return all(
@@ -50,12 +50,12 @@ class Teller:
         self.wanted, self._remembered = wanted, remembered
         self._last: dict[str, tuple[Alert, bool]] = {}  # alert id → (newest state, was it told)
 
-    def take(self, alert: Alert) -> tuple[Alert | None] | None:
+    def news(self, alert: Alert) -> tuple[Alert | None] | None:
         """(the state told before, or None) if this one is to be told; None if not."""
         before, told = self._last.get(alert.alert_id, (None, False))
         if before is not None and before.revision >= alert.revision:
             return None
-        tell = told or self.wanted.takes(alert)
+        tell = told or self.wanted.accepts(alert)
         self._last.pop(alert.alert_id, None)
         self._last[alert.alert_id] = (alert, tell)
         if len(self._last) > self._remembered:

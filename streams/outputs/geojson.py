@@ -14,6 +14,8 @@ from models.records import Alert, Geo, NamedPlace
 from streams.outputs import Options, Print, print_lines
 from streams.outputs.printable import safe_json
 
+__all__ = ["as_geojson"]
+
 
 def as_geojson(options: Options) -> Print:
     """A FeatureCollection of the open alerts; followed, a Feature a line."""

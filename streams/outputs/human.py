@@ -12,6 +12,8 @@ from models.records import Alert
 from streams.outputs import Options, Print, Told
 from streams.outputs.printable import printable, web_link
 
+__all__ = ["as_text"]
+
 COLOURS = {"need": "yellow", "offer": "cyan", "warning": "magenta", "order": "magenta", "report": "blue"}
 PRIORITY_STYLES = {"urgent": "bold red", "soon": "bold", "routine": "dim"}
 

@@ -7,6 +7,8 @@ import msgspec
 from streams.outputs import Options, Print, print_lines
 from streams.outputs.printable import safe_json
 
+__all__ = ["as_json"]
+
 
 def as_json(options: Options) -> Print:
     """One object a line."""

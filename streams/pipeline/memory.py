@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from models.records import Alert, account_of
 from streams.pipeline.ports import KEPT_REPEATS, Claim, Gone, Verdict
 
-__all__ = ["MemoryFolder"]
+__all__ = ["MemoryAlerts", "MemoryFolder"]
 
 
 class MemoryFolder:

@@ -8,11 +8,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["OUTCOMES", "put_by"]
+__all__ = ["MATCHED", "OUTCOMES", "Totals", "put_by", "through"]
 
 MATCHED = ("alert", "suggestion", "no_match")  # by its best match
 # A post that is put by has no outcome until it is read in context; then it has one as any other.
 OUTCOMES = (*MATCHED, "folded", "rejected", "deleted")
+
+
+def through(counts: Mapping[str, int]) -> int:
+    """Posts that have an outcome, by the counters."""
+    return sum(counts.get(outcome, 0) for outcome in OUTCOMES)
 
 
 def put_by(counts: Mapping[str, int]) -> int:
@@ -28,4 +33,4 @@ class Totals:
 
     def check(self) -> bool:
         """Every post accounted for."""
-        return self.counts["read"] == sum(self.counts[outcome] for outcome in OUTCOMES)
+        return self.counts["read"] == through(self.counts)

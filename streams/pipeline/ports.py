@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from models.records import Alert
 
-__all__ = ["KEPT_REPEATS", "Claim", "Gone", "Verdict"]
+__all__ = ["Alerts", "Claim", "Gone", "KEPT_REPEATS", "Verdict"]
 
 KEPT_REPEATS = 8  # of one post; each costs Redis what its text and 300 bytes do
 

@@ -55,21 +55,15 @@ class Replay:
         parsed = stages.parse(raw, Origin(0, number), self.start_at + number / 1000, self.pseudonyms)
         self.rejects += parsed.rejects
         verdicts = await self.folder.claim(parsed.claims)
-        frame, raised = stages.fold(parsed, verdicts), sum(len(verdict.raised) for verdict in verdicts)
-        worker = self.settings.worker
-        self.totals.counts.update(
-            read=parsed.read,
-            rejected=len(parsed.rejects),
-            folded=len(frame.repeats) - raised,
-            deleted=len(frame.deletions),
-        )
+        frame, worker = stages.fold(parsed, verdicts), self.settings.worker
+        self.totals.counts.update(stages.tally_unmatched(parsed, frame, verdicts))
         alerts, events = [], []
         for piece in split_frame(frame, worker.frame_bytes, worker.frame_posts, 2 * self.encoder.dim):
             # Through the wire format: float16 vectors, as the live match and cluster stages see them.
             embedded = stages.embed(piece, self.encoder)
             matched = decode_frame(encode_frame(stages.match(embedded, self.matcher, self.bars)), MatchedFrame)
             made = stages.alerts(matched, self.ready)
-            alerts += await self.alerts.put_alerts(await stages.settle_alerts(matched, made, self.alerts))
+            alerts += await self.alerts.put_alerts(await stages.with_withdrawals(matched, made, self.alerts))
             self.totals.counts.update(stages.tally(matched))
             changes, placed = self.clusters.add_all([matched])
             events += changes

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-__all__ = ["Arm", "read_arm"]
+__all__ = ["Arm", "Bands", "judge_all", "read_arm"]
 
 
 class Bands(Struct, frozen=True):

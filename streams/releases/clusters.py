@@ -38,7 +38,7 @@ class ClusterVersion:
         self._encoder: Encoder
         self._reading: tuple[Encoder, asyncio.Task[Known]] | None = None
 
-    def settle(self, encoder: Encoder) -> None:
+    def begin(self, encoder: Encoder) -> None:
         """The clusters were just made or restored with this encoder."""
         self._encoder, self._reading = encoder, None
 
@@ -55,7 +55,7 @@ class ClusterVersion:
         """
         clusterer = stage.clusterer
         if current.version == self._encoder.version:
-            self.settle(current)
+            self.begin(current)
             if clusterer.config != config:  # the same vectors, other thresholds
                 await self._compute("cluster", stage.retune, config)
             return
@@ -73,7 +73,7 @@ class ClusterVersion:
             config.t_attach,
             config.t_merge,
         )
-        self.settle(current)
+        self.begin(current)
 
     async def _read(self, texts: list[str], encoder: Encoder) -> Known:
         known: dict[str, np.ndarray] = {}

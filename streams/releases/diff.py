@@ -14,7 +14,7 @@ from msgspec import Struct
 from models.encoders.ready import Ready
 from models.records import Frame, Post
 
-__all__ = ["Change", "Diff", "diff_versions"]
+__all__ = ["Change", "Diff", "at_the_end", "diff_versions"]
 
 BLOCK = 512  # posts encoded at once
 

@@ -16,7 +16,7 @@ from models.encoders.registry import OWN
 from models.errors import ConfigError, EncoderError
 from streams.releases.bands import Bands
 
-__all__ = ["Release", "trial_of"]
+__all__ = ["Release", "Staged", "canary_partitions", "trial_of"]
 
 KEPT = 10  # versions one can roll back to
 

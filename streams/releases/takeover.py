@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
-
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
 from models.encoders.query_vectors import Known
 from models.encoders.ready import Loaded, Ready
@@ -30,6 +29,7 @@ from models.feedback.records import Label
 from models.feedback.teach import teach
 from models.queries import Query
 from streams import metrics
+from streams.broker.backoff import until_done
 from streams.config import Settings
 from streams.config.secrets import redacted
 from streams.releases.release import Release, Staged, canary_partitions, trial_of
@@ -186,17 +186,21 @@ class Takeover:
     async def _try_until_loaded(self, name: str) -> None:
         if name in self._loaded:
             return
-        async for attempt in AsyncRetrying(
-            retry=retry_if_exception_type(Exception),
-            sleep=self._pause,
-            before_sleep=self._note(name),
-            wait=wait_random_exponential(multiplier=1.0, max=self._most_wait_s),
-        ):
-            with attempt:
-                started = self._clock()
-                await self._make(name)
-                metrics.takeover_seconds.observe(self._clock() - started)
-                log.info("version %s is ready after %.2f s", name, self._clock() - started)
+        tries = itertools.count(1)
+
+        async def load() -> None:
+            started = self._clock()
+            await self._make(name)
+            metrics.takeover_seconds.observe(self._clock() - started)
+            log.info("version %s is ready after %.2f s", name, self._clock() - started)
+
+        def told(error: BaseException, pause_s: float) -> None:
+            self._tell(
+                f"keeps {self.serving.current.name}: cannot load {name}: {error} "
+                f"(try {next(tries)}, next in {pause_s:.0f} s)"
+            )
+
+        await until_done(load, (Exception,), told, longest_s=self._most_wait_s, pause=self._pause)
 
     async def _pause(self, seconds: float) -> None:
         """Sleep, but not past the next release."""
@@ -204,15 +208,6 @@ class Takeover:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
             raise _Superseded
-
-    def _note(self, name: str) -> Callable[[RetryCallState], Awaitable[None]]:
-        async def note(state: RetryCallState) -> None:
-            self._tell(
-                f"keeps {self.serving.current.name}: cannot load {name}: {state.outcome.exception()} "
-                f"(try {state.attempt_number}, next in {state.next_action.sleep:.0f} s)"
-            )
-
-        return note
 
     def _tell(self, trouble: str) -> None:
         self.trouble = trouble = redacted(trouble)

@@ -45,6 +45,8 @@ from streams.search.rehearsal import Rehearsal, rehearse
 if TYPE_CHECKING:
     from models.search import Found
 
+__all__ = ["SearchConfig", "Window"]
+
 log = logging.getLogger(__name__)
 
 TRIED_ON = 20_000  # posts a query is tried on, the newest: a few seconds of CPU

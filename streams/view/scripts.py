@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib.resources import files
 
+__all__ = ["script"]
+
 
 def script(name: str) -> str:
     """The text of `<name>.lua`."""

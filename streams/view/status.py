@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-__all__ = ["WorkerStatus"]
+__all__ = ["WorkerStatus", "decode_status", "encode_status"]
 
 GONE_S = 15.0  # a worker speaks every second; silent for so long it counts as gone
 

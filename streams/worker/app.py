@@ -248,8 +248,10 @@ async def _end_stalled(app: CrisisApp, settings: Settings, stalled: list[Partiti
         await app.runtime.hold_nothing_against_what_is_in_hand()
     log.critical(
         "no progress for %.0f s with work waiting in %s (%s): ending the process",
-        settings.worker.stall_s, stalled, doing,
-    )  # fmt: skip
+        settings.worker.stall_s,
+        stalled,
+        doing,
+    )
     os._exit(STALLED)
 
 

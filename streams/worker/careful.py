@@ -18,6 +18,8 @@ from models.errors import CrisisError
 from streams.view.attempts import Place
 from streams.worker.stage import Events, Handler
 
+__all__ = ["handle"]
+
 log = logging.getLogger(__name__)
 
 DEATHS = 2

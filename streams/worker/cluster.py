@@ -19,6 +19,8 @@ from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
 from streams.worker.stage import Events, Handler
 
+__all__ = ["Cluster"]
+
 log = logging.getLogger(__name__)
 
 SAVE_AT = 3_000  # posts: on a fast stream a save is due before its timer, so that none takes long
@@ -123,7 +125,7 @@ class Cluster(Handler):
     async def _restore(self) -> ClusterStage:
         saved = await self.runtime.snapshots.load()
         encoder, config = self.runtime.encoder, self._config()
-        self._version.settle(encoder)
+        self._version.begin(encoder)
         if saved is None:
             return ClusterStage.new(config, encoder.dim, encoder.version)
         return await self.runtime.compute("cluster", ClusterStage.restore, saved, config, encoder)

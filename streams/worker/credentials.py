@@ -8,6 +8,8 @@ from streams.broker.connect import ssl_context
 from streams.config.secrets import secret
 from streams.config.sections import Broker
 
+__all__ = ["faust_credentials"]
+
 
 def faust_credentials(broker: Broker) -> faust.SSLCredentials | faust.SASLCredentials | None:
     """What Faust connects with: as `client_options`, in its own types."""

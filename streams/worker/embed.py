@@ -20,6 +20,8 @@ from streams.releases.serving import Serving
 from streams.releases.trial import embed_canary, timed
 from streams.worker.stage import Events, Handler
 
+__all__ = ["Embed"]
+
 log = logging.getLogger(__name__)
 
 

@@ -18,6 +18,8 @@ from streams import metrics
 from streams.config.secrets import secret
 from streams.web.exposure import LOOPBACK, asked_by, refuse_to_be_open
 
+__all__ = ["Heart", "serve_health"]
+
 LATE_S = 15.0  # the loop beats every second; a loop this late is stuck
 
 

@@ -29,6 +29,8 @@ from streams.worker.stage import Handler
 from streams.worker.taking import take
 from streams.worker.watchdog import STALLED
 
+__all__ = ["add_agents"]
+
 log = logging.getLogger(__name__)
 
 HANDLERS = {"normalise": Normalise, "embed": Embed, "match": Match, "cluster": Cluster}

@@ -17,6 +17,8 @@ from models.errors import ServiceError
 from streams.broker.connect import client_options
 from streams.config import Settings
 
+__all__ = ["Gaps", "check"]
+
 Place = tuple[str, int, int | None]  # topic, partition, generation of the consumer group
 
 

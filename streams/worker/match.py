@@ -20,6 +20,8 @@ from streams.releases.serving import Serving, restate
 from streams.view.live import LiveView
 from streams.worker.stage import Events, Handler
 
+__all__ = ["Match"]
+
 PLATFORMS = ("bluesky", "mastodon", "file")  # names that no token may take; those of partners are in the live view
 
 
@@ -38,7 +40,7 @@ class Match(Handler):
         await known.gone({alert.post.id for one in matched for alert in one.alerts})  # of all in one round trip
         begun_before: set[Origin] = set()
         for one in matched:
-            known.given += await stages.settle_alerts(one.frame, one.alerts, known)
+            known.given += await stages.with_withdrawals(one.frame, one.alerts, known)
             for frame in (one.frame, *(await self._first_put_by(one, begun_before))):
                 await self.outbox.send_frame(frame)
         given = known.given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import islice
 
 from models.records import Frame, Origin
@@ -11,6 +12,8 @@ from streams.pipeline import stages
 from streams.pipeline.frames import split_frame
 from streams.view.live import Counts
 from streams.worker.stage import Events, Handler, origin_of, refused
+
+__all__ = ["Normalise"]
 
 
 class Normalise(Handler):
@@ -29,7 +32,8 @@ class Normalise(Handler):
         counted = []
         for one in parsed:
             mine = list(islice(verdicts, len(one.claims)))
-            counted.append((one, stages.fold(one, mine), sum(len(verdict.raised) for verdict in mine)))
+            frame = stages.fold(one, mine)
+            counted.append((one, frame, stages.tally_unmatched(one, frame, mine)))
         worker, vector_bytes = self.runtime.settings.worker, 2 * self.runtime.serving.dim
         for one, frame, _ in counted:
             for piece in split_frame(frame, worker.frame_bytes, worker.frame_posts, vector_bytes):
@@ -52,8 +56,8 @@ class Normalise(Handler):
                 await vault.keep(one.links)
                 await vault.drop([deletion.id for deletion in one.deletions])
 
-    async def _count(self, made: list[tuple[stages.Parsed, Frame, int]]) -> None:
-        told = [(parsed.origin, counts_of(parsed, frame, raised)) for parsed, frame, raised in made]
+    async def _count(self, made: list[tuple[stages.Parsed, Frame, Mapping[str, int]]]) -> None:
+        told = [(parsed.origin, counts_of(parsed, frame, outcomes)) for parsed, frame, outcomes in made]
         new = await self.view.count_all("normalise", told)
         if repeats := [r for (_, frame, _), first in zip(made, new, strict=True) if first for r in frame.repeats]:
             await self.view.repeat(repeats)
@@ -71,18 +75,11 @@ class Normalise(Handler):
                 metrics.rejects.labels(reject.reason).inc()
 
 
-def counts_of(parsed: stages.Parsed, frame: Frame, raised: int) -> dict[str, dict[str, int]]:
-    """Counters of the live view. raised: what was folded once and is a post now has one outcome all the same."""
-    counts = {
-        "read": parsed.read,
-        "accepted": len(frame.posts),
-        "folded": len(frame.repeats) - raised,
-        "deleted": len(frame.deletions),
-        "rejected": len(parsed.rejects),
-        "edited": sum(p.kind == "update" for p in frame.posts),
-    }
+def counts_of(parsed: stages.Parsed, frame: Frame, outcomes: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """Counters of the live view. outcomes: of what goes no further (`stages.tally_unmatched`)."""
+    more = {"accepted": len(frame.posts), "edited": sum(p.kind == "update" for p in frame.posts)}
     return {
-        "counts": counts,
+        "counts": {**outcomes, **more},
         "reasons": Counter(r.reason for r in parsed.rejects),
         "langs": Counter(p.lang for p in frame.posts),
         "sources": Counter(p.source for p in frame.posts),

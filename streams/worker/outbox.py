@@ -15,6 +15,8 @@ from streams.config import Settings
 from streams.pipeline.frames import encode_frame, join_frames, split_frame
 from streams.worker.sending import Record, Sender
 
+__all__ = ["Outbox"]
+
 _json = msgspec.json.Encoder().encode
 
 HEAD_BYTES = 3  # at most, of a record that holds several frames

@@ -42,6 +42,8 @@ from streams.worker.sending import Sender
 from streams.worker.skim import Pace, Skim
 from streams.worker.work import Work
 
+__all__ = ["Runtime"]
+
 log = logging.getLogger(__name__)
 
 TOLD_S = 2.0  # how long Redis may take to be told

@@ -25,6 +25,8 @@ from streams.config import Settings
 from streams.pipeline.triage import Skimmed, Triage
 from streams.releases.versions import make_ready
 
+__all__ = ["Pace", "Skim"]
+
 log = logging.getLogger(__name__)
 
 LEAST_POSTS = 64  # a lag of seconds with less than this waiting is a pause, or a clock that is wrong

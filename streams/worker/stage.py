@@ -17,6 +17,8 @@ from streams.view.live import Counts
 from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
 
+__all__ = ["Events", "Handler", "origin_of", "refused"]
+
 Events = list[faust.Event]
 log = logging.getLogger(__name__)
 

@@ -33,6 +33,8 @@ from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
 from streams.worker.stage import Events
 
+__all__ = ["Waiting"]
+
 log = logging.getLogger(__name__)
 
 CALL_POSTS = 64  # read in one encoder call: a fifth of a second that new posts may wait
@@ -110,9 +112,9 @@ class Waiting:
         def away(error: BaseException, pause_s: float) -> None:
             log.warning("posts that wait cannot be fetched (%s); again in %.1f s", error, pause_s)
 
-        await keep_up(self._take, (KafkaError,), away, first_s=0.5, longest_s=10.0)
+        await keep_up(self._session, (KafkaError,), away, first_s=0.5, longest_s=10.0)
 
-    async def _take(self, good: Good) -> None:
+    async def _session(self, good: Good) -> None:
         settings = self._runtime.settings
         consumer = AIOKafkaConsumer(
             settings.topics.name("posts.waiting"),

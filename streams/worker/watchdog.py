@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-__all__ = ["STALLED"]
+__all__ = ["Partition", "STALLED", "Watchdog"]
 
 Partition = tuple[str, int]
 LOOK_S = 5.0  # it is asked every second; longer between two looks and the process itself did not run

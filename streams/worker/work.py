@@ -10,6 +10,8 @@ from contextvars import ContextVar
 
 from streams.worker.watchdog import Partition
 
+__all__ = ["Work"]
+
 _AGENT: ContextVar[str | None] = ContextVar("agent", default=None)
 
 

@@ -68,9 +68,11 @@ class Scene:
         self._ready: Ready = ready(load("flood"), load_queries())
         (self._port,) = free_ports(1)
         self.dashboard = Supervised(
-            "dashboard", [*self._subject, "dashboard", "--no-search", "--port", str(self._port)], self.env,
+            "dashboard",
+            [*self._subject, "dashboard", "--no-search", "--port", str(self._port)],
+            self.env,
             folder / "dashboard.log",
-        )  # fmt: skip
+        )
         for names in agents:
             self.start_worker(names)
         self.traffic, self.witness = Traffic(settings, rate, hostile), Witness(settings)
@@ -137,13 +139,19 @@ class Scene:
             twice = max(0, counted - len(self.traffic.lines.keys() - self.witness.refused))
             doubled, self._twice = doubled + max(0, twice - self._twice), twice
         return Outcome(
-            fault, promised, round(over - began, 1), len(ids), lost, len(ids & self.witness.refused), doubled,
+            fault,
+            promised,
+            round(over - began, 1),
+            len(ids),
+            lost,
+            len(ids & self.witness.refused),
+            doubled,
             round(max(0.0, recovered - over), 1),
             None if told is None else round(told, 1),
             [status for w, n in ends.items() for status in w.ended[n:]],
             said.strip(),
             round(os.getloadavg()[0], 1),
-        )  # fmt: skip
+        )
 
     def settle(self) -> None:
         """Return once a post goes all the way."""

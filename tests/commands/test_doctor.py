@@ -90,7 +90,7 @@ def test_a_released_version_that_this_machine_cannot_fetch_is_told(settings):
         ["query", "list"],
         ["query", "show", "need.water"],
         ["query", "test", "water"],
-        ["query", "remove", "need.water"],  # noqa: E501
+        ["query", "remove", "need.water"],
         ["encoder", "list"],
         ["encoder", "rollback"],
         ["topics"],

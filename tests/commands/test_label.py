@@ -17,7 +17,7 @@ from streams.commands.label import label
 from streams.config import load_settings
 from streams.view.connect import connect
 from streams.view.live import LiveView
-from tests.dashboard.seeding import invent
+from tests.dashboard.invented import invent
 from tests.outputs.topics import fresh_prefix
 
 

@@ -10,7 +10,8 @@ from playwright.sync_api import Browser, Page
 
 from models.records import Post
 from tests.dashboard.browsing import opened, until_open
-from tests.dashboard.seeding import fill, several
+from tests.dashboard.invented import several
+from tests.dashboard.seeding import fill
 from tests.dashboard.serving import Served, frame, served, settings_for
 
 POSTS = [

@@ -18,7 +18,7 @@ from streams.view.connect import connect
 from streams.view.live import LiveView
 from streams.view.vault import Vault
 from streams.worker.health import Heart, health_app, serve_health
-from tests.dashboard.seeding import invent
+from tests.dashboard.invented import invent
 from tests.dashboard.serving import settings_for, visiting
 from tests.waiting import until
 

@@ -21,7 +21,8 @@ from streams.dashboard.page_model import fitting
 from streams.view.connect import connect
 from streams.view.live import LiveView
 from streams.view.status import WorkerStatus
-from tests.dashboard.seeding import HOSTILE, fill, invent, several
+from tests.dashboard.invented import HOSTILE, invent, several
+from tests.dashboard.seeding import fill
 from tests.dashboard.serving import FedSearcher, frame, served, settings_for, visiting
 from tests.waiting import PATIENCE_S, until
 

@@ -13,8 +13,8 @@ from streams.broker.lag import LagReader
 from streams.config import Settings
 from streams.dashboard.feed import BIG_BATCH, KEPT_BATCHES, QUEUE, Feed
 from streams.dashboard.page_model import Filter
-from streams.pipeline.stages import blank
-from tests.dashboard.seeding import clusters_of, invent, several
+from streams.pipeline.stages.alerting import blank
+from tests.dashboard.invented import clusters_of, invent, several
 from tests.waiting import PATIENCE_S
 
 NOW = 1_795_000_000.0
@@ -28,13 +28,13 @@ def feed() -> Feed:
 def publish(feed: Feed, *alerts) -> None:
     """What Redis would publish, its flush still to come."""
     for alert in alerts:
-        feed._take(b'{"alert":' + msgspec.json.encode(alert) + b"}")
+        feed._receive(b'{"alert":' + msgspec.json.encode(alert) + b"}")
 
 
 def tell(feed: Feed, *alerts) -> None:
     """What Redis would publish, then a flush."""
     publish(feed, *alerts)
-    feed.settle()
+    feed.hand_out()
 
 
 class Viewer:
@@ -88,7 +88,7 @@ async def test_an_alert_told_twice_is_sent_once(feed):
 
 async def test_who_comes_back_gets_what_was_missed(feed):
     tell(feed, invent(1, at=NOW))
-    last_id = feed.settle()
+    last_id = feed.hand_out()
     tell(feed, invent(2, at=NOW))
     tell(feed, invent(3, at=NOW))
     viewer = Viewer(feed, last_id)
@@ -98,7 +98,7 @@ async def test_who_comes_back_gets_what_was_missed(feed):
 
 async def test_what_a_page_was_made_with_is_not_sent_to_it_again(feed):
     publish(feed, invent(1, at=NOW))
-    viewer = Viewer(feed, feed.settle())
+    viewer = Viewer(feed, feed.hand_out())
     tell(feed, invent(2, at=NOW))
     assert posts(await viewer.read()) == ["p2"]
     await viewer.close()
@@ -113,7 +113,7 @@ async def test_who_comes_back_from_elsewhere_starts_over(feed, last_id):
 
 
 async def test_who_was_away_too_long_starts_over(feed):
-    last_id = feed.settle()
+    last_id = feed.hand_out()
     for n in range(KEPT_BATCHES + 5):
         tell(feed, invent(n, at=NOW))
     viewer = Viewer(feed, last_id)
@@ -157,7 +157,7 @@ async def test_clusters_travel_too(feed):
     await viewer.read(1)
     events, _ = clusters_of(several(30, NOW), NOW)
     for event in events:
-        feed._take(b'{"cluster":' + msgspec.json.encode(event) + b"}")
+        feed._receive(b'{"cluster":' + msgspec.json.encode(event) + b"}")
     feed._send(resync=False)
     (live,) = await viewer.read()
     assert len(msgspec.json.decode(live.data)["clusters"]) == len(events)
@@ -166,12 +166,12 @@ async def test_clusters_travel_too(feed):
 
 @pytest.mark.parametrize("data", [b"", b"x", b"[]", b'{"alert":5}', b'{"alert":{}}', b"{}", b"\xff"])
 async def test_a_strange_message_changes_nothing(feed, data):
-    feed._take(data)
+    feed._receive(data)
     assert not feed._alerts and not feed._clusters
 
 
 async def test_who_comes_back_is_not_told_again_what_was_taken_back_and_it_is_kept_nowhere(feed):
-    begin = feed.settle()
+    begin = feed.hand_out()
     taken_back = invent(1, at=NOW, text="Zebrafish Street 7")
     tell(feed, taken_back, invent(2, at=NOW))
     tell(feed, msgspec.structs.replace(blank(taken_back), revision=taken_back.revision + 1, status="withdrawn"))

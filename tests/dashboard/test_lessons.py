@@ -13,7 +13,8 @@ from streams.broker.labels import read_labels
 from streams.broker.topics import make_topics
 from streams.config import Settings, load_settings
 from tests.dashboard.browsing import cards, opened, until_open
-from tests.dashboard.seeding import fill, several
+from tests.dashboard.invented import several
+from tests.dashboard.seeding import fill
 from tests.dashboard.serving import Served, served
 from tests.outputs.topics import fresh_prefix
 from tests.waiting import PATIENCE_S, wait_until

@@ -9,7 +9,7 @@ import msgspec
 from playwright.sync_api import expect
 
 from tests.dashboard.browsing import address, cards, opened, until_open
-from tests.dashboard.seeding import invent, several
+from tests.dashboard.invented import invent, several
 
 
 def test_a_click_on_a_category_filters_the_list_and_the_address(page):

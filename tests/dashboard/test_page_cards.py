@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from models.records import Evidence, NamedPlace, Reading
 from tests.dashboard.browsing import cards
-from tests.dashboard.seeding import invent
+from tests.dashboard.invented import invent
 
 
 def test_alerts_of_one_post_read_as_one(page, server):

@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard.browsing import address, cards, opened, until_open
-from tests.dashboard.seeding import HOSTILE, fill, hostile
+from tests.dashboard.invented import HOSTILE, hostile
+from tests.dashboard.seeding import fill
 
 TABS_UP_TO = 860  # wide: narrower pages show one part at a time
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from models.moments import rfc3339
 from models.records import Alert, ClusterEvent, Geo
 from streams.dashboard.page_model import Board, Category, Filter
-from tests.dashboard.seeding import HOSTILE, clusters_of, hostile, invent, several
+from tests.dashboard.invented import HOSTILE, clusters_of, hostile, invent, several
 
 NOW = 1_795_000_000.0
 
@@ -122,12 +122,12 @@ def test_memory_is_bounded_and_in_a_crowd_the_oldest_go_first():
     "q, fits", [("WATER", True), ("send  please", True), ("water boats", False), ("ｗａｔｅｒ", True), ("ВОДА", False)]
 )
 def test_text_is_found_whatever_its_case_width_and_order(q, fits):
-    assert Filter(q=q).takes(invent(1, text="Please send Water", at=NOW)) is fits
+    assert Filter(q=q).accepts(invent(1, text="Please send Water", at=NOW)) is fits
 
 
 @pytest.mark.parametrize("q, text", [("straße", "STRASSE zum Hafen"), ("ВОДИ", "Немає води"), ("ΝΕΡΌ", "χωρίς νερό")])
 def test_case_is_folded_in_every_script(q, text):
-    assert Filter(q=q).takes(invent(1, text=text, at=NOW))
+    assert Filter(q=q).accepts(invent(1, text=text, at=NOW))
 
 
 def test_a_filter_reads_a_query_string_and_ignores_the_rest():

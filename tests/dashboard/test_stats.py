@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
 import statistics
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streams.dashboard import stats
 from streams.dashboard.stats import Rate, biggest, percentiles, worker_statuses
+from streams.pipeline.outcomes import OUTCOMES
 from streams.view.status import WorkerStatus, decode_status
 
 
@@ -64,3 +69,9 @@ def test_a_silent_worker_is_gone_and_a_long_silent_one_forgotten():
 def test_a_worker_that_says_little_is_still_shown():
     (worker,) = worker_statuses({"x": decode_status(b'{"at": 5.0}')}, at=6.0)
     assert worker.state == "ready" and worker.agents == []
+
+
+def test_the_page_shows_every_outcome_and_what_is_under_way():
+    drawn = (Path(stats.__file__).parent / "static" / "draw.js").read_text("utf-8")
+    (listed,) = re.findall(r"const OUTCOMES = (\[\[.*\]\]);", drawn)
+    assert [name for name, _ in json.loads(listed)] == [*OUTCOMES, "waiting"]

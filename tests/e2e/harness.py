@@ -25,7 +25,7 @@ from streams.embedded.children import Children
 from streams.ingest.lines import head_of, key_of
 from streams.ingest.writer import WriterConfig, open_writer
 from streams.pipeline.frames import decode_frames
-from streams.pipeline.outcomes import OUTCOMES
+from streams.pipeline.outcomes import through
 from streams.view.connect import connect
 from streams.view.live import LiveView
 from streams.view.status import WorkerStatus
@@ -145,12 +145,12 @@ class Pipeline:
 
     async def until_through(self, posts: int) -> dict[str, int]:
         """Wait until this many posts are accounted for, each by exactly one outcome."""
-        return await self.until(lambda c: sum(c.get(k, 0) for k in OUTCOMES) >= posts)
+        return await self.until(lambda c: through(c) >= posts)
 
     async def until_more(self, posts: int) -> None:
         """Wait until so many more posts are accounted for."""
         before = await self.counts()
-        await self.until_through(sum(before.get(k, 0) for k in OUTCOMES) + posts)
+        await self.until_through(through(before) + posts)
 
     async def speaking(self) -> list[WorkerStatus]:
         """What workers said lately: not the killed ones."""

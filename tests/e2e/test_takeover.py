@@ -13,8 +13,9 @@ import pytest
 from models.encoders.registry import encoder_of
 from models.records import EmbeddedFrame, Reject
 from streams.broker.queries import publish_queries
+from streams.pipeline.outcomes import through
 from streams.releases.topic import change_release
-from tests.e2e.harness import OUTCOMES, Pipeline
+from tests.e2e.harness import Pipeline
 from tests.e2e.takeovers import (
     QUERIES,
     Load,
@@ -98,7 +99,7 @@ async def test_workers_killed_in_the_middle_of_a_take_over_end_on_the_right_vers
         lines = [line for record in live.read("posts.raw") for line in record.value.splitlines()]
         assert len(lines) == load.sent, f"the load wrote {len(lines)} lines: nothing is said of the workers"
         assert counts["read"] == load.sent
-        assert sum(counts.get(k, 0) for k in OUTCOMES) == load.sent
+        assert through(counts) == load.sent
         refused = refused_after_two_deaths(live)  # as promised: two kills may meet the same record
         assert len({p.id for f in frames(live) for p in f.posts} | refused) == load.sent
         assert counts.get("rejected", 0) == len(refused)

@@ -8,7 +8,7 @@ import pytest
 
 from models.records import EmbeddedFrame, Frame
 from streams.ingest.writer import WriterConfig, open_writer
-from streams.pipeline.outcomes import put_by
+from streams.pipeline.outcomes import MATCHED, put_by
 
 pytestmark = pytest.mark.redis
 
@@ -63,7 +63,7 @@ async def test_a_flood_is_skimmed_and_all_of_it_read_in_context_once_though_the_
         counts = await live.until_through(sent)
         await live.until(lambda counts: counts.get("taken_up", 0) >= counts["put_by"])
 
-        assert counts["read"] == sent == sum(counts.get(k, 0) for k in ("alert", "suggestion", "no_match"))
+        assert counts["read"] == sent == sum(counts.get(k, 0) for k in MATCHED)
         waited = await asyncio.to_thread(live.frames, "posts.waiting", Frame)
         marks = {post.id: post.put_by for frame in waited for post in frame.posts}
         assert marks and all(mark is not None for mark in marks.values())

@@ -24,7 +24,7 @@ from streams.commands.key import make_key
 from streams.commands.topics import prepare
 from streams.config import Settings, load_settings
 from streams.embedded.child import Child
-from streams.pipeline.outcomes import OUTCOMES
+from streams.pipeline.outcomes import through
 from tests.chaos.machines import RedisNode
 from tests.services.kafka import Node
 from tests.waiting import wait_until
@@ -180,8 +180,7 @@ class Deployment:
 
     def through(self) -> int:
         """Posts with an outcome."""
-        counts = self.counts()
-        return sum(counts.get(name, 0) for name in OUTCOMES)
+        return through(self.counts())
 
     def workers(self) -> int:
         """How many have told that they are there."""

@@ -93,7 +93,7 @@ TEXTS: dict[str, Make] = {
     "reposts of reposts": lambda n: repeated("RT @a: ", n),
     "Chinese": lambda n: drawn("水灾求助我们被困在屋顶上需要船", n),
     "all of Unicode": all_of_unicode,
-}  # fmt: skip
+}
 
 
 def line(text: str, **fields: object) -> bytes:
@@ -126,7 +126,7 @@ LINES: dict[str, Callable[[int], bytes]] = {
     "a long tag": lambda n: b'{"id":"x","text":"water","lang":"' + b"a-" * (n // 2) + b'"}',
     "a long author": lambda n: b'{"id":"x","text":"water","author":"' + b"@a" * (n // 2) + b'"}',
     "empty objects": lambda n: b"{}\n" * (n // 3),
-}  # fmt: skip
+}
 
 _PIECES = (
     "a", "b1", "1", "0", "!", "|", "@", "$", ".", "-", "_", "+", ":", "/", " ", "\n", "&", ";", "amp", "#64", "http://",

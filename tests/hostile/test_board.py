@@ -4,7 +4,7 @@ import pytest
 
 from streams.dashboard import page_model
 from streams.dashboard.page_model import MATCHES_KEPT, MOST_WORDS, Board, Filter, folded_text
-from tests.dashboard.seeding import invent
+from tests.dashboard.invented import invent
 
 NOW = 1_795_000_000.0
 QUERIES = [f"need.{category}" for category in ("water", "food", "shelter", "search_rescue", "money")]

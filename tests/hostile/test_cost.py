@@ -16,6 +16,7 @@ from models.records import Frame, Origin, Post
 from models.text import MOST_MARKS, READ_CHARS, clean, mask, repair
 from streams.broker.topics import AGENTS
 from streams.pipeline import stages
+from streams.pipeline.stages.embedding import CALL_CHARS
 from tests.hostile.__main__ import ways
 from tests.hostile.cost import PARTS, Cost
 from tests.hostile.inputs import LINES, TEXTS, crowd, crying, line
@@ -89,9 +90,12 @@ def test_what_is_measured_is_the_work_of_every_agent(cost):
 
 
 DEEP = {
-    "normalise": "models.posts.identify", "embed": "models.encoders.static.clean", "match": "models.alerts.signs_in",
-    "cluster": "models.clusters.live.terms_of", "rest": "streams.pipeline.replay.decode_frame",
-}  # fmt: skip
+    "normalise": "models.posts.identify",
+    "embed": "models.encoders.static.clean",
+    "match": "models.alerts.signs_in",
+    "cluster": "models.clusters.live.terms_of",
+    "rest": "streams.pipeline.replay.decode_frame",
+}
 
 
 @pytest.mark.parametrize("part", DEEP)
@@ -161,7 +165,7 @@ def test_one_encoder_call_is_bounded_by_characters_however_many_posts_come_toget
 
     frames = [Frame(Origin(0, n), [Post(f"{n}/{i}", "x" * 9_000, 1.0, 1.0) for i in range(100)]) for n in range(8)]
     embedded = stages.embed_many(frames, Counting())
-    assert max(calls) <= stages.CALL_CHARS and sum(calls) == 800 * READ_CHARS
+    assert max(calls) <= CALL_CHARS and sum(calls) == 800 * READ_CHARS
     assert [len(frame.vectors) for frame in embedded] == [100 * 4 * 2] * 8
 
 

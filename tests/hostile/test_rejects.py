@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from models.pseudonyms import OFFLINE
 from models.records import Origin, Reject
 from streams.pipeline import stages
+from streams.pipeline.stages.normalising import REJECTS_EACH, REJECTS_SUMMED
 
-MOST = stages.REJECTS_EACH + 2
+MOST = REJECTS_EACH + 2
 
 
 def of(reason, line):
@@ -23,7 +24,7 @@ def test_a_record_of_empty_objects_makes_no_record_of_each():
 
 
 def test_a_few_stay_as_they_are():
-    rejects = [of("bad_json", n) for n in range(stages.REJECTS_EACH)]
+    rejects = [of("bad_json", n) for n in range(REJECTS_EACH)]
     assert stages.sum_up(rejects) == rejects
 
 
@@ -33,5 +34,5 @@ def test_every_line_is_told_once_whatever_it_was_refused_for(reasons):
     sent = stages.sum_up(rejects)
     told = [(r.reason, line) for r in sent for line in (r.line, *r.also)]
     assert sorted(told) == sorted((r.reason, r.line) for r in rejects)
-    assert all(len(r.also) < stages.REJECTS_SUMMED for r in sent)
+    assert all(len(r.also) < REJECTS_SUMMED for r in sent)
     assert not any(r.also for r in rejects)  # the caller's own are left as they were

@@ -14,7 +14,7 @@ from streams.view.folder import RedisFolder
 from streams.view.live import LiveView
 from streams.view.snapshots import Snapshots
 from streams.view.vault import Vault
-from tests.dashboard.seeding import invent
+from tests.dashboard.invented import invent
 
 WORD = b"zebrafish77"
 

@@ -179,20 +179,28 @@ async def test_nobody_deletes_edits_or_forges_a_post_of_another_source(raw):
         assert (await client.post("/posts", content=b'{"id": "1", "text": "water"}')).status_code == 202
     sent = [json.loads(line) for line in raw.lines()]
     assert {post["id"] for post in sent if post["source"] == "web"} == {
-        "web:gov:1", "web:gov", "web:bsky:did:plc:victim/1",
-    }  # fmt: skip
+        "web:gov:1",
+        "web:gov",
+        "web:bsky:did:plc:victim/1",
+    }
     assert [post["id"] for post in sent if post["source"] == "gov"] == ["gov:1"]
 
 
 @pytest.mark.parametrize(
     "line",
-    [b'{"id": "bsky:x/1", "id": "y", "kind": "delete"}', b'\xef\xbb\xbf{"id": "bsky:x/1", "kind": "delete"}',
-     b'{"\\u0069d": "bsky:x/1", "kind": "delete"}', b'{"id": "bsky:x/1", "kind": "delete", "a": NaN}',
-     b'{"id": "bsky:x/1", "kind": "delete", "a": "\\ud800"}', b'{"id": " bsky:x/1", "kind": "delete"}',
-     b'{"id": ["bsky:x/1"], "kind": "delete"}', b'{"id": "bsky:x/1", "kind": "delete"} {}',
-     b"\xff" + b'{"id": "bsky:x/1"}',
-     b'{"a":' + b"[" * 2000 + b"]" * 2000 + b', "id": "bsky:x/1", "kind": "delete"}'],
-)  # fmt: skip
+    [
+        b'{"id": "bsky:x/1", "id": "y", "kind": "delete"}',
+        b'\xef\xbb\xbf{"id": "bsky:x/1", "kind": "delete"}',
+        b'{"\\u0069d": "bsky:x/1", "kind": "delete"}',
+        b'{"id": "bsky:x/1", "kind": "delete", "a": NaN}',
+        b'{"id": "bsky:x/1", "kind": "delete", "a": "\\ud800"}',
+        b'{"id": " bsky:x/1", "kind": "delete"}',
+        b'{"id": ["bsky:x/1"], "kind": "delete"}',
+        b'{"id": "bsky:x/1", "kind": "delete"} {}',
+        b"\xff" + b'{"id": "bsky:x/1"}',
+        b'{"a":' + b"[" * 2000 + b"]" * 2000 + b', "id": "bsky:x/1", "kind": "delete"}',
+    ],
+)
 def test_whatever_the_line_it_is_ours_or_it_is_refused(line):
     try:
         read = parse_post(owned(line, "web"), seen_at=1.7e9, author_key=b"k")
@@ -204,8 +212,12 @@ def test_whatever_the_line_it_is_ours_or_it_is_refused(line):
 def test_a_repost_may_name_a_post_of_a_live_source_and_its_own():
     line = b'{"id": 7, "text": "a", "repost_of": "masto:m/1", "reply_to": 6}'
     assert json.loads(owned(line, "web")) == {
-        "id": "web:7", "text": "a", "repost_of": "masto:m/1", "reply_to": "web:6", "source": "web",
-    }  # fmt: skip
+        "id": "web:7",
+        "text": "a",
+        "repost_of": "masto:m/1",
+        "reply_to": "web:6",
+        "source": "web",
+    }
     assert owned(owned(line, "web"), "web") == owned(line, "web")
 
 
@@ -229,9 +241,15 @@ def test_a_token_must_be_given_and_be_long_enough(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "content, why",
-    [("\n \n", "needs a token"), ("short", "16 or more"), ("gov short", "16 or more"), ("Gov " + "x" * 20, "no name"),
-     ("bluesky " + "x" * 20, "no name"), ("a " + "x" * 20 + "\nb " + "x" * 20, "its own")],
-)  # fmt: skip
+    [
+        ("\n \n", "needs a token"),
+        ("short", "16 or more"),
+        ("gov short", "16 or more"),
+        ("Gov " + "x" * 20, "no name"),
+        ("bluesky " + "x" * 20, "no name"),
+        ("a " + "x" * 20 + "\nb " + "x" * 20, "its own"),
+    ],
+)
 def test_a_token_file_that_would_let_anybody_in_is_refused(tmp_path, content, why):
     (tmp_path / "tokens").write_text(content)
     with pytest.raises(ConfigError, match=why):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from hypothesis import strategies as st
 
 from models.clustering import ClusterConfig, Clusterer
 from models.clusters.memory import cluster_id
@@ -140,3 +141,42 @@ class OneAtATime:
 
     def assignments(self) -> dict[str, str]:
         return {p: self.find(c) for p, c in self.where.items()}
+
+
+def topic_stream(n, seed=0, topics=40, spread=0.25, dim=32, live=12, births=200):
+    """Topics come and go: a stationary stream. -> posts, (n, dim) float16, topic numbers."""
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((topics, dim))
+    topic = (np.arange(n) // births + rng.integers(0, live, n)) % topics
+    vectors = centres[topic] / np.linalg.norm(centres[topic], axis=1, keepdims=True)
+    vectors = vectors + spread * rng.standard_normal((n, dim)) / np.sqrt(dim) * 2
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    posts = [post(i, 1e6 + i, text=f"topic{t} word{t}x place{i % 7}") for i, t in enumerate(topic)]
+    return posts, vectors.astype("<f2"), topic
+
+
+def tiny(n=3, **config):
+    """n posts of one happening, merged and announced."""
+    config = plain(**{"merge_every_posts": n, **config})
+    return run([post(i, 100.0 + i, author=f"a{i}") for i in range(n)], np.tile(np.eye(DIM)[0], (n, 1)), config=config)
+
+
+@st.composite
+def streams(draw, edits=True):
+    """Posts near a few directions, many of them equal, so that ties happen; times that stall, jump and run back."""
+    n = draw(st.integers(1, 60))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    corners = np.concatenate([np.eye(DIM), np.eye(DIM) + np.roll(np.eye(DIM), 1, axis=0)])
+    noise = draw(st.sampled_from([0.0, 0.2, 0.5]))
+    vectors = corners[rng.integers(0, len(corners), n)] + noise * rng.standard_normal((n, DIM))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype("<f2")
+    steps = draw(st.lists(st.sampled_from([0.0, 0.0, 1.0, 5.0, -7.0, 60.0]), min_size=n, max_size=n))
+    times = 1e6 + np.cumsum(steps)
+    numbers = list(range(n))
+    if edits:
+        for i in draw(st.lists(st.integers(0, n - 1), max_size=5)):
+            numbers[i] = draw(st.integers(0, max(i - 1, 0)))
+    return [post(k, float(t)) for k, t in zip(numbers, times, strict=True)], vectors
+
+
+CUTS = st.sets(st.integers(1, 60))

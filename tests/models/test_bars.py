@@ -24,7 +24,7 @@ def stream(probabilities, per_hour: float, bars: Bars, made, start: float = 0.0,
         }
         posts = [Post(post_id, "x", 0.0, at) for post_id, (at, _) in frame.items()]
         found = [Match(i, "need.water", "1", "suggestion", likely, 0.5, likely) for i, (_, likely) in frame.items()]
-        for settled in bars.settle(found, posts, made):
+        for settled in bars.apply(found, posts, made):
             if settled.level == "alert":
                 given.append(frame[settled.post_id])
     return given
@@ -60,7 +60,7 @@ def test_a_frame_that_comes_again_counts_once():
     bars = Bars(made.config)
     post = Post("p", "x", 0.0, 10.0)
     found = [Match("p", "need.water", "1", "suggestion", 0.9, 0.5, 0.9)]
-    assert bars.settle(found, [post], made) == bars.settle(found, [post], made)
+    assert bars.apply(found, [post], made) == bars.apply(found, [post], made)
     assert len(bars._recent["need.water"].readings) == 1
 
 
@@ -93,7 +93,7 @@ def test_a_query_with_a_bar_of_its_own_follows_neither_budget_nor_target():
     made = matcher(own, config=MatchConfig(target_precision=0.9))
     assert made.thresholds[0].alert == pytest.approx(0.7)
     found = [Match("p", "need.water", "1", "alert", 0.75, 0.7, 0.75)]
-    assert Bars(made.config).settle(found, [Post("p", "x", 0, 0)], made) == found
+    assert Bars(made.config).apply(found, [Post("p", "x", 0, 0)], made) == found
 
 
 def test_what_alerts_comes_before_what_does_not_though_less_likely():
@@ -109,5 +109,5 @@ def test_without_suggestions_a_moving_bar_gives_alerts_only():
     made = matcher(BUDGETED, config=MatchConfig(suggestions=False))
     found = [Match(f"p{n}", "need.water", "1", "suggestion", p, 0.5, p) for n, p in enumerate((0.9, 0.3, 0.4))]
     posts = [Post(f"p{n}", "x", 0.0, 1.0) for n in range(3)]
-    settled = Bars(made.config).settle(found, posts, made)
+    settled = Bars(made.config).apply(found, posts, made)
     assert settled and all(m.level == "alert" for m in settled)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models.encoders.load import load_encoder
-from training import data as training_data
+from training import files
 
 pytestmark = pytest.mark.data
 
@@ -12,8 +12,8 @@ pytestmark = pytest.mark.data
 @pytest.fixture(scope="module")
 def root():
     try:
-        return training_data.data_dir()
-    except training_data.DataError as error:
+        return files.data_dir()
+    except files.DataError as error:
         pytest.skip(str(error))
 
 
@@ -43,7 +43,7 @@ def test_needs_are_ranked_over_five_times_better_than_chance_as_sent_and_in_tran
 
 
 def test_noised_english_is_found_among_hard_negatives_as_measured(root):
-    from training.data import read_aligned
+    from training.files import read_aligned
     from training.noise.measure import Config, noise_figures
 
     sentences = read_aligned(root / "flores200", ["en"])["en"][:200]

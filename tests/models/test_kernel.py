@@ -59,7 +59,7 @@ def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed
         for slot in rng.integers(0, quick.size, 3).tolist():
             if quick.counts[slot] > 0:
                 row = None if rng.random() < 0.5 else quick.mean(slot) * 0
-                assert quick.take(slot, row) == slow.take(slot, row)
+                assert quick.remove(slot, row) == slow.remove(slot, row)
         for slot in rng.integers(0, quick.size, 2).tolist():
             quick.drop(slot)
             slow.drop(slot)

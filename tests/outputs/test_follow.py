@@ -24,16 +24,16 @@ def shown(alert, before=None) -> str:
 
 def test_a_redelivered_revision_is_told_once():
     teller, alert = Teller(Wanted()), invent()
-    assert teller.take(alert) == (None,)
-    assert teller.take(alert) is None
+    assert teller.news(alert) == (None,)
+    assert teller.news(alert) is None
 
 
 def test_an_update_comes_with_what_was_told_before_and_an_older_revision_is_skipped():
     teller, first = Teller(Wanted()), invent()
     second = later(first, cluster_id="c1")
-    assert teller.take(first) == (None,)
-    assert teller.take(second) == (first,)
-    assert teller.take(first) is None
+    assert teller.news(first) == (None,)
+    assert teller.news(second) == (first,)
+    assert teller.news(first) is None
 
 
 @given(st.lists(alerts(), max_size=8), st.randoms())
@@ -43,7 +43,7 @@ def test_of_any_order_with_repeats_each_alert_is_told_with_growing_revisions(sev
     states = [s for a in several for s in (a, later(a), later(later(a)))] * 2
     random.shuffle(states)
     for alert in states:
-        if teller.take(alert) is not None:
+        if teller.news(alert) is not None:
             assert told.get(alert.alert_id, -1) < alert.revision
             told[alert.alert_id] = alert.revision
     assert set(told) == {a.alert_id for a in several}
@@ -54,21 +54,21 @@ def test_of_any_order_with_repeats_each_alert_is_told_with_growing_revisions(sev
 )
 def test_what_is_not_wanted_is_not_told(wanted):
     teller, alert = Teller(wanted), invent()
-    assert teller.take(alert) is None
-    assert teller.take(later(alert, status="withdrawn")) is None
+    assert teller.news(alert) is None
+    assert teller.news(later(alert, status="withdrawn")) is None
 
 
 def test_who_was_told_hears_that_it_no_longer_fits_the_filter():
     teller, alert = Teller(Wanted(level="alert")), invent()
-    assert teller.take(alert) == (None,)
-    assert teller.take(later(alert, level="suggestion")) == (alert,)
-    assert teller.take(later(later(alert), status="withdrawn")) is not None
+    assert teller.news(alert) == (None,)
+    assert teller.news(later(alert, level="suggestion")) == (alert,)
+    assert teller.news(later(later(alert), status="withdrawn")) is not None
 
 
 def test_memory_is_bounded():
     teller = Teller(Wanted(), remembered=10)
     for i in range(100):
-        teller.take(invent(f"p{i}"))
+        teller.news(invent(f"p{i}"))
     assert len(teller._last) == 10
 
 

@@ -20,6 +20,7 @@ from models.records import Deletion, Frame, Geo, Origin, Post
 from streams.pipeline import stages
 from streams.pipeline.frames import unpack_vectors
 from streams.pipeline.memory import MemoryAlerts
+from streams.pipeline.outcomes import OUTCOMES
 from streams.pipeline.ports import Claim, Verdict
 
 WATER = Query("need.water", "need", "water", "Drinking water", {"en": ["We need drinking water"]}, "WASH", "", 0.3)
@@ -129,6 +130,13 @@ def test_of_a_post_that_is_edited_in_the_same_frame_only_the_last_text_counts(en
     assert stages.tally(matched) == {"alert": 0, "suggestion": 0, "no_match": 2}
 
 
+def test_the_stages_tell_every_outcome_there_is_and_no_other(encoder, matcher):
+    parsed = stages.parse(b"[]", Origin(0, 0), 1.0, OFFLINE)
+    frame = stages.fold(parsed, [])
+    told = {**stages.tally_unmatched(parsed, frame, []), **stages.tally(run(frame, encoder, matcher))}
+    assert set(told) == {"read", *OUTCOMES}
+
+
 def test_the_tally_sums_to_the_posts(encoder, matcher):
     matched = run(Frame(Origin(0, 0), posts(HELP, "football tonight", HELP + " now")), encoder, matcher)
     assert sum(stages.tally(matched).values()) == 3
@@ -138,7 +146,7 @@ def test_the_tally_sums_to_the_posts(encoder, matcher):
 async def settled(frame, encoder, matcher, known):
     matched = run(frame, encoder, matcher)
     made = make_alerts(matched.posts, matched.matches, {WATER.id: WATER}, matched.encoder_version)
-    return await known.put_alerts(await stages.settle_alerts(matched, made, known))
+    return await known.put_alerts(await stages.with_withdrawals(matched, made, known))
 
 
 async def test_a_deletion_withdraws_the_posts_alerts(encoder, matcher):

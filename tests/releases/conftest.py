@@ -1,4 +1,4 @@
-"""A registry of three versions, and each of them ready."""
+"""A registry of three versions, and each of them ready; registries of every kind."""
 
 from pathlib import Path
 
@@ -44,3 +44,31 @@ def readies(shop, tmp_path_factory):
     chosen, names, _ = shop
     cache = tmp_path_factory.mktemp("cache")
     return [make_ready(chosen, load_version(chosen, n, cache), QUERIES) for n in (OWN, *names.values())]
+
+
+@pytest.fixture(scope="session")
+def s3():
+    """A real S3 server on loopback, with one bucket."""
+    moto = pytest.importorskip("moto.server", reason="pip install 'moto[server]' s3fs")
+    fsspec = pytest.importorskip("s3fs", reason="pip install 'moto[server]' s3fs")
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {
+        "endpoint_url": f"http://{host}:{port}",
+        "key": "test",
+        "secret": "test",
+        "client_kwargs": {"region_name": "eu-west-1"},
+    }
+    fsspec.S3FileSystem(skip_instance_cache=True, **options).mkdir("encoders")
+    yield options
+    server.stop()
+
+
+@pytest.fixture(params=["directory", "s3", "memory"])
+def registry(request, tmp_path) -> Registry:
+    if request.param == "directory":
+        return Registry(tmp_path / "registry")
+    if request.param == "memory":  # any fsspec URL
+        return Registry(f"memory://{tmp_path.name}/encoders")
+    return Registry(f"s3://encoders/{tmp_path.name}", **request.getfixturevalue("s3"))

@@ -70,7 +70,7 @@ async def test_ids_go_on_over_a_swap_and_back_and_equal_a_run_without_one(encode
         (swapped, [(v1, v1)] * 12 + [(v1, v2), (v2, v2), (v1, v2)] * 4 + [(v2, v1), (v1, v1)] * 8),
     ):
         moving = ClusterVersion(inline)
-        moving.settle(v1)
+        moving.begin(v1)
         await play(moving, clusterer, plan)
         clusterer.settle()
     assert len(set(homes(plain).values())) == len(HAPPENINGS)
@@ -80,7 +80,7 @@ async def test_ids_go_on_over_a_swap_and_back_and_equal_a_run_without_one(encode
 async def test_the_stream_goes_on_with_the_old_version_until_all_is_read(encoders):
     v1, v2, _ = encoders
     clusterer, moving, gate = Clusterer(ClusterConfig(), v1.dim, v1.version), ClusterVersion(inline), asyncio.Event()
-    moving.settle(v1)
+    moving.begin(v1)
     await play(moving, clusterer, [(v1, v1)] * 5)
 
     async def slow(thread, work, *args):
@@ -101,7 +101,7 @@ async def test_the_stream_goes_on_with_the_old_version_until_all_is_read(encoder
 async def test_a_version_of_another_dimension_takes_over_too(encoders):
     v1, _, v3 = encoders
     clusterer, moving = Clusterer(ClusterConfig(), v1.dim, v1.version), ClusterVersion(inline)
-    moving.settle(v1)
+    moving.begin(v1)
     await play(moving, clusterer, [(v1, v1)] * 12)
     before = homes(clusterer)
     await play(moving, clusterer, [(v3, v3)] * 12)
@@ -113,7 +113,7 @@ async def test_a_version_of_another_dimension_takes_over_too(encoders):
 async def test_a_release_that_changes_twice_while_texts_are_read_ends_at_the_last(encoders):
     v1, v2, v3 = encoders
     clusterer, moving = Clusterer(ClusterConfig(), v1.dim, v1.version), ClusterVersion(inline)
-    moving.settle(v1)
+    moving.begin(v1)
     await play(moving, clusterer, [(v1, v1)] * 4 + [(v2, v2), (v3, v3), (v3, v3), (v3, v3)])
     await asyncio.sleep(0.01)
     await play(moving, clusterer, [(v3, v3)])
@@ -144,7 +144,7 @@ async def test_the_thresholds_change_with_the_encoder_and_go_back_with_it(encode
     v1, v2, _ = encoders
     old, new = ClusterConfig(), ClusterConfig(t_attach=0.6, t_merge=0.5)
     stage, moving = ClusterStage.new(old, v1.dim, v1.version), ClusterVersion(inline)
-    moving.settle(v1)
+    moving.begin(v1)
     for current, config in ((v1, old), (v2, new), (v1, old)):
         stage.add_all([await moving.bring(frame(stage.clusterer.counters.posts, v1))])
         for _ in range(100):  # the sample texts are read beside the stream
@@ -157,7 +157,7 @@ async def test_a_version_with_the_same_vectors_and_other_thresholds_changes_the_
     """Thresholds measured anew for an encoder are a version of their own: its vectors are the old ones."""
     v1 = encoders[0]
     stage, moving = ClusterStage.new(ClusterConfig(), v1.dim, v1.version), ClusterVersion(inline)
-    moving.settle(v1)
+    moving.begin(v1)
     for number in range(3):
         stage.add_all([frame(number, v1)])
     before = homes(stage.clusterer)

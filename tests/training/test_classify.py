@@ -16,10 +16,10 @@ from models.encoders.bundle import Manifest, write_bundle
 from models.encoders.load import load_encoder
 from models.text import Cleaning
 from training import classify, loop, mlm
+from training.bundled_posts import bundled_posts
 from training.classify import macro_f1, read_dataset
-from training.data import DataError
+from training.files import DataError
 from training.jobs import read_config
-from training.tables import bundled_posts
 from training.tokenizer import Config as TokenizerConfig
 from training.tokenizer import train
 

@@ -21,7 +21,7 @@ from models.encoders.load import load_encoder
 from models.errors import ConfigError
 from training import contrastive, loop, mlm
 from training.contrastive import plan_batches
-from training.data import DataError
+from training.files import DataError
 from training.jobs import read_config
 from training.losses import multiple_negatives_ranking
 

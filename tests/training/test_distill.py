@@ -41,7 +41,7 @@ MEASURES = {
         "mean_overlap": 0.4,
         "below_overlap": [],
         "by_language": {},
-    },  # noqa: E501
+    },
     "needs": {"set": "x", "originals": 0.3, "translations": 0.3, "chance": 0.1},
 }
 

@@ -17,13 +17,13 @@ from models.errors import ConfigError
 from models.text import Cleaning
 from tests.waiting import PATIENCE_S
 from training import classify
+from training.bundled_posts import bundled_posts
 from training.evaluate import __main__ as job
 from training.evaluate import matching, measures, plots
 from training.evaluate.config import MEASURES, PRESETS, ROLASER_TASKS
 from training.evaluate.report_tables import table
 from training.jobs import run
 from training.metrics import hard_negatives
-from training.tables import bundled_posts
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from models.reading import Head, Terms
 from training.evaluate import __main__ as command
 from training.evaluate import ablation, alert_figures, alert_material, alert_reading, alert_table, alerts, curve
 from training.evaluate.figure import Drawing, Figure
-from training.kept_vectors import KeptVectors
+from training.keeping import KeepingEncoder
 from training.labels import Labelled, Messages, Ordinary
 from training.metrics.alerting import Told
 from training.posts import LabelledPost
@@ -38,7 +38,7 @@ def alone(monkeypatch, tmp_path, cache):
 @pytest.fixture(scope="module")
 def reader(cache):
     loaded = load("flood")
-    encoder = KeptVectors(loaded.encoder, cache / "alerts")
+    encoder = KeepingEncoder(loaded.encoder, cache / "alerts")
     return alert_reading.Reader(
         Matcher(MatchConfig(), load_queries(), encoder, background_texts(), loaded.calibration), encoder
     )
@@ -56,13 +56,13 @@ def test_each_text_is_encoded_once_over_runs_and_by_version(tmp_path):
             return inner.encode(texts)
 
     texts = ["we need water", "", "we need water", "the bridge is closed"]
-    first = KeptVectors(Counting(), tmp_path).encode(texts)
+    first = KeepingEncoder(Counting(), tmp_path).encode(texts)
     assert np.array_equal(first, inner.encode(texts)) and len(asked) == 3
-    again = KeptVectors(Counting(), tmp_path)
+    again = KeepingEncoder(Counting(), tmp_path)
     assert np.array_equal(again.encode(texts), first) and len(asked) == 3
     other = Counting()
     other.version = "another"
-    KeptVectors(other, tmp_path).encode(texts[:1])
+    KeepingEncoder(other, tmp_path).encode(texts[:1])
     assert len(asked) == 4 and again.encode([]).shape == (0, inner.dim)
 
 

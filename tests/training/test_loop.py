@@ -8,10 +8,10 @@ import torch
 
 from models.errors import ConfigError
 from training import loop
-from training.data import DataError
+from training.bundled_posts import bundled_posts
+from training.files import DataError, read_table, read_texts
 from training.loop import BEST, CHECKPOINT, Pace, fit, learning_rate, load_weights, tensors_of
 from training.run_key import run_key
-from training.tables import bundled_posts, read_table, read_texts
 
 
 class Line(torch.nn.Module):

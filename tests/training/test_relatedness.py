@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from training import relatedness
-from training.data import DataError
 from training.evaluate.relatedness import lexical_overlap, whole_word_overlap
+from training.files import DataError
 from training.jobs import run
 from training.relatedness import (
     Judgements,
@@ -81,10 +81,10 @@ def test_a_file_gives_judgements_and_a_damaged_line_is_named(tmp_path):
     path.write_text("a\tb\n")
     with pytest.raises(DataError, match="line 1: the header"):
         read_judgements(path)
-    with pytest.raises(DataError, match="cannot read"):
+    with pytest.raises(DataError, match="missing data file"):
         read_judgements(tmp_path / "none.tsv")
     path.write_bytes(HEADER.encode() + b"\xff\n")
-    with pytest.raises(DataError, match=f"is not UTF-8: byte {len(HEADER)}"):
+    with pytest.raises(DataError, match=f"damaged data file .*byte 0xff in position {len(HEADER)}"):
         read_judgements(path)
 
 
@@ -108,7 +108,7 @@ def test_the_command_prints_scores_and_tells_its_usage_and_what_is_wrong(tmp_pat
         command("seed=2")
     with pytest.raises(SystemExit, match="^error: unknown knob 'more'"):
         command(str(path), "more")
-    with pytest.raises(SystemExit, match="^error: cannot read the judgements .*none.tsv: No such file"):
+    with pytest.raises(SystemExit, match="^error: missing data file .*none.tsv"):
         command(str(tmp_path / "none.tsv"))
 
 

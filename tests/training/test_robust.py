@@ -26,11 +26,11 @@ from models.encoders.load import load_encoder
 from models.errors import ConfigError, EncoderError
 from models.text import Cleaning
 from training import loop, robust
+from training.bundled_posts import bundled_posts
 from training.jobs import read_config
 from training.noise import transform
 from training.robust_students import Frozen, StaticStudent
 from training.robust_texts import HardNegatives, Text, noised, sample_texts
-from training.tables import bundled_posts
 from training.tokenizer import Config as TokenizerConfig
 from training.tokenizer import train
 

@@ -20,7 +20,7 @@ from streams.view.offsets_of import OffsetsOf
 from streams.view.snapshots import Kept, Snapshots
 from streams.view.status import WorkerStatus
 from streams.view.vault import Vault
-from tests.dashboard.seeding import invent
+from tests.dashboard.invented import invent
 
 GUIDE = (Path(__file__).parents[2] / "deploy" / "security.md").read_text(encoding="utf-8")
 USERS = dict(re.findall(r"^user ([\w-]+) (.+)$", GUIDE, re.M))

@@ -33,9 +33,11 @@ from training.evaluate.config import MEASURES as NAMES
 from training.evaluate.config import PRESETS, Config
 from training.evaluate.measures import MEASURES, load
 from training.evaluate.tasks import find_tasks, run_tasks
+from training.files import hash_rows
 from training.jobs import cache_dir, read_config, run, write_atomically, write_result
 from training.run_key import run_key
-from training.tables import hash_rows
+
+__all__ = ["main"]
 
 
 def main(config: Config) -> Path:

@@ -18,21 +18,24 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from models.encoders.load import folder_of, load_encoder
-from models.matching import MatchConfig, Matcher
-from models.queries import background_texts, load_queries
+from models.encoders.load import folder_of
+from models.encoders.ready import Loaded, load, ready
+from models.encoders.registry import OWN
+from models.queries import load_queries
 from models.reading import Head
 from training.class_material import material
-from training.data import data_dir, in_train_half, read_messages
+from training.data import in_train_half, read_messages
 from training.evaluate.alert_reading import Reader
 from training.evaluate.curve import GROUPS, SHOWN, measure
+from training.files import data_dir, hash_rows
 from training.head import Config as HeadConfig
 from training.head import fit
 from training.jobs import cache_dir, write_result
-from training.kept_vectors import keeping
+from training.keeping import keeping
 from training.labels import everyday
 from training.posts import LabelledPost, read_posts, written_posts
-from training.tables import hash_rows
+
+__all__ = ["Config", "PRESETS", "main"]
 
 RESULT = Path("training/results/ablation.json")
 
@@ -79,7 +82,7 @@ PRESETS = {"laptop": Config(), "smoke": Config(iterations=3)}
 def main(config: Config) -> Path:
     """Print the table and write its JSON. Returns the JSON's path."""
     root = data_dir()
-    encoder = keeping(load_encoder(folder_of(config.encoder or None)), cache_dir() / "vectors")
+    encoder = keeping(load(folder_of(config.encoder or None)).encoder, cache_dir() / "vectors")
     posts = written_posts() + read_posts(root)
     messages = [m for m in read_messages(root) if in_train_half(str(m["id"]))]
     found = {}
@@ -90,7 +93,7 @@ def main(config: Config) -> Path:
         calibration = fit(knobs, encoder, kept, taught)
         assert calibration.head
         calibration = msgspec.structs.replace(calibration, head=without.head(calibration.head))
-        matcher = Matcher(MatchConfig(), load_queries(), encoder, background_texts(), calibration)
+        matcher = ready(Loaded(OWN, encoder, calibration), load_queries()).matcher
         found[name] = measure(Reader(matcher, encoder), posts)
     show(found)
     data_hash = hash_rows((p.text, p.gold, p.second) for p in posts)

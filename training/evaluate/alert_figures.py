@@ -15,6 +15,20 @@ from training.labels import Labelled, Messages, Ordinary
 from training.metrics import alerting
 from training.metrics.alerting import NONE
 
+__all__ = [
+    "BUDGETS",
+    "budget_figures",
+    "by_category",
+    "calibration_figures",
+    "disaster_figures",
+    "humaid_figures",
+    "labelled_figures",
+    "notice_figures",
+    "ordinary_figures",
+    "priority_figures",
+    "trecis_figures",
+]
+
 GOOD_SIX = ("water", "food", "shelter", "clothing_blankets", "medical_help", "medicine")  # annotators agree there
 BUDGETS = (5, 20, 60)  # alerts an hour
 ALPHAS = (0.33, 0.5, 0.66)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 
 from msgspec import Struct
 
 from models.moments import epoch_s
-from training.data import read_lines
+from training.demo import demo_rows
+from training.files import read_json, read_rows
 from training.posts import HERE, LabelledPost
 
-DEMO = Path(__file__).resolve().parents[2] / "streams" / "data" / "demo.jsonl"
+__all__ = ["ACTIONABLE", "HIGH", "Timed", "demo_posts", "donation_stream", "information_type", "trecis_posts"]
+
 # TREC-IS: priorities as gains, which one is high, and the information types its track calls actionable
 PRIORITY = {"Low": 0.0, "Medium": 1.0, "High": 2.0, "Critical": 3.0}
 HIGH = 2.0
@@ -48,16 +48,10 @@ def information_type(query_id: str) -> str:
     return TYPES.get(query_id, "GoodsServices" if query_id.startswith("need.") else "ServiceAvailable")
 
 
-def demo_posts(path: Path = DEMO) -> list[LabelledPost]:
+def demo_posts() -> list[LabelledPost]:
     """The demo stream's labelled posts, reposts and exact repeats left out as the pipeline folds them."""
     posts: dict[str, LabelledPost] = {}
-    for line in path.read_text("utf-8", errors="replace").splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue  # hostile lines are part of the demo
-        if not isinstance(row, dict) or not row.get("gold") or not isinstance(row.get("text"), str):
-            continue
+    for row in demo_rows():
         if not row.get("repost_of"):
             gold = row["gold"] if "." in row["gold"] else "none"
             near = row["gold"] if gold == "none" else None
@@ -68,7 +62,7 @@ def demo_posts(path: Path = DEMO) -> list[LabelledPost]:
 
 def trecis_posts(root: Path) -> list[Timed]:
     """The labelled part of the TREC-IS streams in order of time; `gain` is the priority's."""
-    rows = [json.loads(line) for line in read_lines(root / "trecis-stream" / "stream.jsonl.gz")]
+    rows = read_json(root / "trecis-stream" / "stream.jsonl.gz")
     posts = [
         Timed(
             row["text"],
@@ -88,12 +82,11 @@ def donation_stream(root: Path) -> list[Timed]:
 
     `gain` is 1 for "Donations and volunteering", the one type of the set that a need or an offer falls under.
     """
-    with open(HERE / "read.tsv", newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    events = {row["event"] for row in rows if row["set"] == "crisislex-t26" and row["use"] == "gold"}
+    events = {
+        row["event"] for row in read_rows(HERE / "read.tsv") if row["set"] == "crisislex-t26" and row["use"] == "gold"
+    }
     posts = []
-    for line in read_lines(root / "stream-crisis-t26" / "stream.jsonl.gz"):
-        row = json.loads(line)
+    for row in read_json(root / "stream-crisis-t26" / "stream.jsonl.gz"):
         judged = not row["related"] or row["type"] not in ("Not labeled", "Not applicable")
         if row["event"] in events and judged and not row.get("dup_of"):
             gain = float(row["type"] == "Donations and volunteering")

@@ -13,6 +13,8 @@ from models.records import PRIORITIES, is_notice
 from training.metrics.alerting import Told
 from training.posts import LabelledPost
 
+__all__ = ["Judged", "Reader", "judge"]
+
 
 class Read(Struct, frozen=True):
     """What the matcher made of texts, a row a text. Notices are apart: figures of needs and offers count none."""

@@ -9,6 +9,8 @@ from rich.table import Table
 from training.evaluate.alert_figures import BUDGETS
 from training.evaluate.figure import Figure
 
+__all__ = ["Parts", "line", "show"]
+
 # What is asked for, by part of the table and figure: (least, most)
 ASKED: dict[tuple[str, str], tuple[float, float]] = {
     ("demo", "offer_alerts_that_are_needs"): (0.0, 0.04),

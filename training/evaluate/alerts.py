@@ -28,17 +28,18 @@ from msgspec import Struct
 from models.encoders.ready import load, ready
 from models.errors import ConfigError
 from models.queries import load_queries
-from training.data import data_dir
 from training.evaluate import alert_figures as figures
 from training.evaluate import alert_material as material
 from training.evaluate.alert_reading import Reader, judge
 from training.evaluate.alert_table import Parts, line, show
 from training.evaluate.figure import Drawing
+from training.files import data_dir, hash_rows
 from training.jobs import cache_dir, write_result
-from training.kept_vectors import keeping
+from training.keeping import keeping
 from training.labels import disaster_messages, ordinary, test_sets
 from training.posts import LabelledPost, read_posts, written_posts
-from training.tables import hash_rows
+
+__all__ = ["Config", "PRESETS", "main"]
 
 SETS = ("written", "read", "calibration", "demo", "disaster", "humaid", "trecis", "t26", "ordinary")
 RESULT = Path("training/results/alerts.json")

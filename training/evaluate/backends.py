@@ -21,10 +21,11 @@ from msgspec import Struct
 from models.encoders.load import load_encoder
 from models.errors import ConfigError
 from models.text import clean
-from training.data import data_dir, read_rows
+from training.files import data_dir, read_rows, read_table
 from training.jobs import read_config, run, write_result
 from training.metrics.ranks import spearman
-from training.tables import read_table
+
+__all__ = ["Config", "main", "useful_flops"]
 
 Encode = Callable[[list[str]], np.ndarray]
 

@@ -7,6 +7,8 @@ from msgspec import Struct
 from training.evaluate.material import CLASSIFIED, PARALLEL
 from training.noise.mix import PAPER
 
+__all__ = ["Config", "MEASURES", "PRESETS"]
+
 MEASURES = ("matching", "relatedness", "classes", "spread", "noise", "classification", "needs", "speed")
 # Table 8 of Nishimwe, Sagot, Bawden 2024, by their names in the mteb library
 ROLASER_TASKS = ("TweetSentimentExtractionClassification", "TwitterSemEval2015", "TwitterURLCorpus", "STSBenchmark")

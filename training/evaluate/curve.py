@@ -19,21 +19,24 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from models.encoders.load import folder_of, load_encoder
-from models.matching import MatchConfig, Matcher
-from models.queries import background_texts, load_queries
+from models.encoders.load import folder_of
+from models.encoders.ready import Loaded, load, ready
+from models.encoders.registry import OWN
+from models.queries import load_queries
 from training.class_material import material
-from training.data import data_dir, in_train_half, read_messages
+from training.data import in_train_half, read_messages
 from training.evaluate import alert_figures as figures
 from training.evaluate.alert_reading import Reader, judge
 from training.evaluate.figure import Drawing
+from training.files import data_dir, hash_rows
 from training.head import Config as HeadConfig
 from training.head import fit, plain_of
 from training.jobs import cache_dir, write_result
-from training.kept_vectors import keeping
+from training.keeping import keeping
 from training.labels import everyday
 from training.posts import LabelledPost, read_posts, written_posts
-from training.tables import hash_rows
+
+__all__ = ["Config", "GROUPS", "PRESETS", "SHOWN", "main", "measure"]
 
 RESULT = Path("training/results/learning-curve.json")
 SHOWN = ("own_query", "right_query_first", "others_alerted", "ap_against_none")
@@ -63,7 +66,7 @@ PRESETS = {"laptop": Config(), "smoke": Config(shares=(1.0,), draws=1, iteration
 def main(config: Config) -> Path:
     """Print the curve and write its JSON. Returns the JSON's path."""
     root = data_dir()
-    loaded = load_encoder(folder_of(config.encoder or None))
+    loaded = load(folder_of(config.encoder or None)).encoder
     encoder = keeping(plain_of(loaded), cache_dir() / "vectors")  # its words have seen every event
     posts = written_posts() + read_posts(root)
     messages = [m for m in read_messages(root) if in_train_half(str(m["id"]))]
@@ -74,7 +77,7 @@ def main(config: Config) -> Path:
         kept = drawn(posts, share, config.seed + draw)
         taught = material(head := HeadConfig(iterations=config.iterations), kept, messages, sentences)
         calibration = fit(head, encoder, kept, taught)
-        matcher = Matcher(MatchConfig(), load_queries(), encoder, background_texts(), calibration)
+        matcher = ready(Loaded(OWN, encoder, calibration), load_queries()).matcher
         found[share].append(measure(Reader(matcher, encoder), posts))
         found[share][-1]["learnt from"] = {"posts": sum(not p.judges for p in kept)}
     curve = {str(share): mean(rows) for share, rows in found.items()}

@@ -13,7 +13,6 @@ split, on six events that are none of these.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,12 +29,13 @@ from models.feedback.choice import Copies, mixed
 from models.feedback.fit import Correction, Feedback, FeedbackConfig, Space, fit_query
 from models.matching import Matcher
 from models.queries import Query
-from training.data import data_dir, read_lines
 from training.evaluate.needs import average_precision
+from training.files import data_dir, hash_rows, read_json
 from training.jobs import cache_dir, write_result
-from training.kept_vectors import keeping
+from training.keeping import keeping
 from training.metrics.intervals import bootstrap
-from training.tables import hash_rows
+
+__all__ = ["Config", "PRESETS", "main"]
 
 RESULT = Path("training/results/feedback.json")
 ROUND = 10  # labels between two refits
@@ -43,22 +43,39 @@ WORSE = 0.01  # of average precision: less is no loss
 
 # HumAID's label → the query somebody would add for it
 TARGETS = {
-    "requests_or_urgent_needs": ("need.requests", (
-        "We urgently need help, please send food and water", "We are stranded and need to be rescued",
-        "Supplies are needed at the shelter, please help",
-    )),
-    "rescue_volunteering_or_donation_effort": ("offer.effort", (
-        "Volunteers are rescuing people from their homes", "Donate to the relief fund to help the victims",
-        "We are collecting and sending relief supplies",
-    )),
-    "displaced_people_and_evacuations": ("need.displaced", (
-        "Thousands of people were evacuated from their homes", "Families are staying in shelters",
-        "Residents are ordered to evacuate",
-    )),
-    "infrastructure_and_utility_damage": ("need.damage", (
-        "Houses and roads were destroyed", "Power is out and the bridge collapsed", "The damage to buildings is huge",
-    )),
-}  # fmt: skip
+    "requests_or_urgent_needs": (
+        "need.requests",
+        (
+            "We urgently need help, please send food and water",
+            "We are stranded and need to be rescued",
+            "Supplies are needed at the shelter, please help",
+        ),
+    ),
+    "rescue_volunteering_or_donation_effort": (
+        "offer.effort",
+        (
+            "Volunteers are rescuing people from their homes",
+            "Donate to the relief fund to help the victims",
+            "We are collecting and sending relief supplies",
+        ),
+    ),
+    "displaced_people_and_evacuations": (
+        "need.displaced",
+        (
+            "Thousands of people were evacuated from their homes",
+            "Families are staying in shelters",
+            "Residents are ordered to evacuate",
+        ),
+    ),
+    "infrastructure_and_utility_damage": (
+        "need.damage",
+        (
+            "Houses and roads were destroyed",
+            "Power is out and the bridge collapsed",
+            "The damage to buildings is huge",
+        ),
+    ),
+}
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -133,8 +150,7 @@ def main(config: Config) -> Path:
 def find_tasks(config: Config, matcher: Matcher, encoder: Encoder) -> list[Task]:
     """Every event that is big enough with every target that is frequent enough. Raises ValueError if there is none."""
     events: dict[str, list[dict]] = defaultdict(list)
-    for line in read_lines(data_dir() / "humaid" / "tweets.jsonl.gz"):
-        post = json.loads(line)
+    for post in read_json(data_dir() / "humaid" / "tweets.jsonl.gz"):
         if post["split"] == "test":
             events[post["event"]].append(post)
     rng = np.random.default_rng(config.seed)

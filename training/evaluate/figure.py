@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from training.metrics import alerting, bootstrap
 
+__all__ = ["Drawing", "Figure", "figure"]
+
 
 class Figure(Struct, frozen=True, omit_defaults=True):
     """One line of the table. n: posts it is a share or a ranking of; low, high: 95 %, by drawing posts again."""

@@ -29,6 +29,8 @@ from models.errors import ConfigError
 from training.evaluate.backends import useful_flops
 from training.jobs import run, write_result
 
+__all__ = ["Config", "main"]
+
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from models.encoders.protocol import Encoder
-from training.data import data_dir
 from training.evaluate import matching, needs, relatedness
+from training.files import data_dir
 
 __all__ = ["measure", "show"]
 

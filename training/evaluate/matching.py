@@ -15,10 +15,18 @@ import numpy as np
 from rich.progress import track
 
 from models.encoders.protocol import Encoder
-from training.data import read_aligned, read_rows
+from training.files import read_aligned, read_rows
 from training.metrics import HardNegative, bootstrap, pairwise_cosine_distance, xsim
 
-__all__ = ["flores_matching", "matching_accuracy"]
+__all__ = [
+    "PAPER_LANGUAGES",
+    "aligned_set",
+    "by_script",
+    "flores_matching",
+    "match_all",
+    "matching_accuracy",
+    "summary",
+]
 
 # The languages of the paper's table 4 that FLORES-200 as stored has; fr-ca and pt-br have no set of their own.
 PAPER_LANGUAGES = (

@@ -6,19 +6,18 @@ little about the encoder, which was made with such sentences at hand.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from models.queries import aid_queries
-from training.data import data_dir, read_lines, read_rows
+from training.bundled_posts import bundled_posts
 from training.evaluate.matching import aligned_set
 from training.evaluate.relatedness import SETS, Pairs, scored_pairs
-from training.tables import bundled_posts
+from training.files import data_dir, read_json, read_lines, read_rows
 from training.whiten import bundled_pairs
 
-__all__ = ["standard_english"]
+__all__ = ["CLASSIFIED", "LABELLED", "PARALLEL", "classified", "labelled", "parallel", "scored", "standard_english"]
 
 PARALLEL = ("flores200 devtest", "ntrex128", "tico19 test")
 
@@ -82,7 +81,7 @@ def labelled(material: str) -> dict[str, Posts]:
         return {"bundled queries": Posts([post.text for post in own], [post.query for post in own])}
     found = {}
     for name, source in LABELLED.items():
-        rows = [json.loads(line) for line in read_lines(data_dir() / f"{source.file}.jsonl.gz")]
+        rows = list(read_json(data_dir() / f"{source.file}.jsonl.gz"))
         if name == "crisislex-t26":  # what a post is about; posts nobody labelled have no class
             rows = [{**row, **row["labels"]} for row in rows]
             rows = [row for row in rows if row["type"] not in ("Not labeled", "Not applicable")]

@@ -13,12 +13,14 @@ from models.encoders.load import load_encoder
 from models.encoders.protocol import Encoder
 from models.encoders.whitening import WhitenedEncoder, Whitening
 from models.errors import ConfigError
-from training.data import data_dir
+from training.bundled_posts import bundled_posts
 from training.evaluate import matching, material, needs, relatedness, speed
 from training.evaluate.config import Config
+from training.files import data_dir, hash_rows
 from training.metrics import anisotropy, class_similarity, cosine_histogram, hard_negatives, mean_interval
 from training.noise import measure as noise_job
-from training.tables import bundled_posts, hash_rows
+
+__all__ = ["MEASURES", "load"]
 
 T = TypeVar("T")
 _PARTS = 5  # disjoint parts of a labelled set: their D_avg gives the interval

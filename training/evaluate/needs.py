@@ -13,12 +13,12 @@ import numpy as np
 
 from models.encoders.protocol import Encoder
 from models.queries import aid_queries
+from training.bundled_posts import bundled_posts
 from training.data import in_train_half, read_messages
 from training.evaluate.matching import matching_accuracy
 from training.metrics import bootstrap
-from training.tables import bundled_posts
 
-__all__ = ["average_precision", "need_precision"]
+__all__ = ["average_precision", "need_messages", "need_precision", "pack_precision", "summary", "translation_matching"]
 
 # label of the set: what a person in that need writes
 QUERIES: dict[str, tuple[str, ...]] = {

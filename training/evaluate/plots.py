@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 
 from training.evaluate import published
 
+__all__ = ["draw"]
+
 OURS, THEIRS, BASE = "#1f5fa8", "#c2571a", "#9a9a9a"
 STYLE = {"svg.hashsalt": "crisis-streams", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
 

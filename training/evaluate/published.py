@@ -9,20 +9,25 @@ RoLASER's zeros of that table are from the sentence beneath it.
 
 from __future__ import annotations
 
-import csv
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["find"]
+from training.files import read_rows
+
+__all__ = ["PAPERS", "by_part", "find"]
 
 PAPERS = {
     "Lamsal 2023": "Lamsal, Read, Karunasekera 2023, CrisisTransformers, arXiv:2309.05494",
-    "Lamsal 2024": "Lamsal, Read, Karunasekera 2024, Semantically Enriched Cross-Lingual Sentence Embeddings for Crisis-related Social Media Texts",
-    "Nishimwe 2024": "Nishimwe, Sagot, Bawden 2024, Making Sentence Embeddings Robust to User-Generated Content, hal-04520909",
-    "Li 2024": "Li et al. 2024, USTCCTSU at SemEval-2024 Task 1, Reducing Anisotropy for Cross-lingual Semantic Textual Relatedness",
-    "Ousidhoum 2024": "Ousidhoum et al. 2024, SemRel2024: A Collection of Semantic Textual Relatedness Datasets for 13 Languages",
+    "Lamsal 2024": "Lamsal, Read, Karunasekera 2024, Semantically Enriched Cross-Lingual Sentence Embeddings for "
+    "Crisis-related Social Media Texts",
+    "Nishimwe 2024": "Nishimwe, Sagot, Bawden 2024, Making Sentence Embeddings Robust to User-Generated Content, "
+    "hal-04520909",
+    "Li 2024": "Li et al. 2024, USTCCTSU at SemEval-2024 Task 1, Reducing Anisotropy for Cross-lingual Semantic "
+    "Textual Relatedness",
+    "Ousidhoum 2024": "Ousidhoum et al. 2024, SemRel2024: A Collection of Semantic Textual Relatedness Datasets for "
+    "13 Languages",
 }
 
 
@@ -42,17 +47,16 @@ class Published(Struct, frozen=True):
 @cache
 def rows() -> tuple[Published, ...]:
     """Every row of the table."""
-    with (files(__package__) / "published.tsv").open(encoding="utf-8") as file:
-        return tuple(
-            Published(
-                **{
-                    **row,
-                    "value": float(row["value"]),
-                    "half_width": float(row["half_width"]) if row["half_width"] else None,
-                }
-            )
-            for row in csv.DictReader(file, delimiter="\t")
+    return tuple(
+        Published(
+            **{
+                **row,
+                "value": float(row["value"]),
+                "half_width": float(row["half_width"]) if row["half_width"] else None,
+            }
         )
+        for row in read_rows(Path(__file__).parent / "published.tsv")
+    )
 
 
 def find(**wanted: str) -> list[Published]:

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from models.encoders.protocol import Encoder
-from training.data import read_rows
+from training.files import read_rows
 from training.metrics import bootstrap, spearman
 
-__all__ = ["semrel"]
+__all__ = ["Pairs", "SETS", "relatedness", "scored_pairs", "semrel", "summary"]
 
 _WORD = re.compile(r"\w+")
 SETS = {"SemRel2024 dev": ("semrel2024", "score_0_1", "dev"), "STS-B test": ("stsb-multi", "score_0_5", "test")}

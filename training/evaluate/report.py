@@ -9,6 +9,8 @@ from training.evaluate import report_vectors as vectors
 from training.evaluate.published import PAPERS
 from training.evaluate.report_tables import PUBLISHED
 
+__all__ = ["sources", "write"]
+
 
 def write(record: Mapping, plots: Iterable[str]) -> str:
     """record: what `write_result` keeps; plots: the names of the files that lie beside the report."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+__all__ = ["PUBLISHED", "between", "cell", "interval", "sets", "table", "two"]
+
 PUBLISHED = "(published)"  # after the name of a system: papers print its figures
 
 

@@ -8,6 +8,8 @@ from training.evaluate import published
 from training.evaluate.material import LABELLED
 from training.evaluate.report_tables import PUBLISHED, between, interval, sets, table, two
 
+__all__ = ["classification", "clusters", "needs", "speed", "tasks"]
+
 
 def classification(found: Mapping) -> str:
     twin = {name: source.twin for name, source in LABELLED.items() if source.twin}

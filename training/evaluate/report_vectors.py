@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from training.evaluate import published
 from training.evaluate.report_tables import PUBLISHED, between, cell, interval, sets, table, two
 
+__all__ = ["classes", "matching", "noise", "relatedness", "spread"]
+
 _SEMREL = {
     "mBERT": "5",
     "XLM-R": "5",

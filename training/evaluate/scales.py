@@ -23,14 +23,15 @@ from rich.table import Table
 from models.encoders.ready import load, ready
 from models.queries import load_queries
 from models.reading import logistic, logit
-from training.data import data_dir
 from training.evaluate.alert_reading import Reader
+from training.files import data_dir, hash_rows
 from training.head import fit_terms, that_scale
 from training.jobs import cache_dir, write_result
-from training.kept_vectors import keeping
+from training.keeping import keeping
 from training.metrics.alerting import calibration_error, reliability
 from training.posts import read_posts, written_posts
-from training.tables import hash_rows
+
+__all__ = ["Config", "PRESETS", "main"]
 
 RESULT = Path("training/results/scales.json")
 TRUST = 20.0  # posts at which a language's, or a query's, own scale counts as much as everybody's

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from models.encoders.protocol import Encoder
 
-__all__ = ["side_by_side"]
+__all__ = ["side_by_side", "speed"]
 
 _WORDS = (
     "water food please help the we in at river road bridge школа вода помощь улица agua ayuda casa calle necesitamos"

@@ -18,6 +18,8 @@ from rich.progress import track
 from models.encoders.protocol import Encoder
 from models.errors import ConfigError, CrisisError
 
+__all__ = ["find_tasks", "run_tasks"]
+
 
 class TaskError(CrisisError):
     """A task could not be run; the message has the reason and the way out."""

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
+__all__ = ["ClassSimilarity", "class_similarity"]
+
 
 class ClassSimilarity(Struct, frozen=True):
     """Mean cosines within and between classes."""

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from scipy import stats
 
-__all__ = ["bootstrap"]
+__all__ = ["Interval", "bootstrap", "mean_interval", "welch_p"]
 
 
 class Interval(Struct, frozen=True):

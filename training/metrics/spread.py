@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+__all__ = ["Anisotropy", "anisotropy", "cosine_histogram", "pairwise_cosine_distance"]
+
 
 class Anisotropy(Struct, frozen=True):
     """How unevenly a sample of vectors uses its space."""

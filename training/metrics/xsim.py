@@ -12,6 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
+__all__ = ["XsimResult", "xsim"]
+
 _SAME = 1e-9  # margins nearer than this are equal
 _CHUNK = 8192  # candidates at a time: the scores of 1,012 sentences stay at 66 MB
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
+__all__ = ["neighbours_of"]
+
 # Three rows of letter keys; a space is a key that holds no letter. Written down from the layouts as sold.
 LAYOUTS: dict[str, tuple[str, str, str]] = {
     "qwerty": ("qwertyuiop", "asdfghjkl", "zxcvbnm"),

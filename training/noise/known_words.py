@@ -11,8 +11,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from models.encoders.normalise import Normaliser
-from training.data import data_dir, training_pairs
+from training.data import training_pairs
+from training.files import data_dir
 from training.noise.mix import own_lists
+
+__all__ = ["english_normaliser"]
 
 SOURCES = ("tatoeba-train", "indic-wiki-4ref", "tico19-dev", "disaster-messages", "afriqa")  # whole sentences, no UI
 SEEN = 3  # times a word must be seen: half of those seen once are slips themselves

@@ -13,6 +13,8 @@ from random import Random
 
 from training.noise.keyboards import neighbours_of
 
+__all__ = ["accs", "elon", "fing", "leet", "lost", "spac", "vowl"]
+
 _LEET = {
     "a": "4@", "b": "8", "e": "3", "g": "96", "i": "1!", "l": "1|", "o": "0", "q": "9", "s": "5$", "t": "7+", "z": "2",
     # The same game in Cyrillic and Greek.

@@ -12,7 +12,6 @@ paper's.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -24,15 +23,14 @@ from rich.progress import track
 from models.encoders.load import load_encoder
 from models.encoders.normalise import NormalisedEncoder
 from models.encoders.protocol import Encoder
-from training.data import data_dir, read_lines, read_rows
 from training.evaluate.matching import matching_accuracy
 from training.evaluate.material import standard_english
+from training.files import data_dir, hash_rows, read_json, read_rows
 from training.jobs import run, write_result
 from training.metrics import hard_negatives, mean_interval, pairwise_cosine_distance, welch_p, xsim
 from training.metrics.hard_negatives import KINDS
 from training.noise.known_words import english_normaliser
 from training.noise.mix import NEUTRAL, PAPER, transform
-from training.tables import hash_rows
 
 __all__ = ["Config", "neutral_figures", "noise_figures", "normalisation_figures", "normalisation_pairs"]
 
@@ -109,12 +107,10 @@ def neutral_figures(
 def normalisation_pairs(root: Path, most: int, seed: int) -> dict[str, list[tuple[str, str]]]:
     """By set and language: (as posted, normalised), only where they differ beyond case."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for line in read_lines(root / "lexnorm2015" / "lexnorm2015.jsonl.gz"):
-        row = json.loads(line)
+    for row in read_json(root / "lexnorm2015" / "lexnorm2015.jsonl.gz"):
         if row["split"] == "test":
             found.setdefault("lexnorm2015 en", []).append((" ".join(row["raw"]), " ".join(row["norm"])))
-    for line in read_lines(root / "multilexnorm2" / "multilexnorm2.jsonl.gz"):
-        row = json.loads(line)
+    for row in read_json(root / "multilexnorm2" / "multilexnorm2.jsonl.gz"):
         if row["split"] == "dev":
             between = "" if row["lang"] in ("ja", "th") else " "
             pair = between.join(row["raw"]), between.join(token for token in row["norm"] if token)

@@ -17,7 +17,7 @@ from training.noise import letters
 from training.noise.romanise import romanise
 from training.noise.words import LISTS, WordList, read_lang_lists, read_word_list
 
-__all__ = ["PAPER", "transform"]
+__all__ = ["KINDS", "MIX_RATE", "NEUTRAL", "PAPER", "draw_mix", "kinds_of", "noise", "own_lists", "transform"]
 
 PAPER = ("abr1", "abr2", "abr3", "cont", "dysl", "fing", "homo", "leet", "slng", "spac", "spel", "week")
 NEUTRAL = ("abrv", "accs", "elon", "fing", "leet", "lost", "roma", "spac", "vowl")  # for languages beside English

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from random import Random
 
+__all__ = ["romanise"]
+
 _RUSSIAN = {
     "а": "a", "б": "b", "в": "v", "г": "g", "д": "d", "е": "e", "ё": "yo|e|jo", "ж": "zh|j", "з": "z", "и": "i", "й": "y|j|i",
     "к": "k", "л": "l", "м": "m", "н": "n", "о": "o", "п": "p", "р": "r", "с": "s", "т": "t", "у": "u", "ф": "f", "х": "h|kh|x",

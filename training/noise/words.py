@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
 
-from training.data import DataError, read_rows
+from training.files import DataError, numbered_lines, read_rows
+
+__all__ = ["LISTS", "WordList", "read_lang_lists", "read_ugc_wordlists", "read_word_list"]
 
 LISTS = Path(__file__).parent / "lists"
 _WORD = re.compile(r"\w+(?:['’&/.-]\w+)*")
@@ -142,11 +144,7 @@ def read_ugc_wordlists(path: Path) -> dict[str, WordList]:
 
 
 def _read(path: Path, columns: int) -> Iterable[list[str]]:
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except OSError as error:
-        raise DataError(f"cannot read the word list {path}: {error.strerror}") from None
-    for number, line in enumerate(lines, 1):
+    for number, line in numbered_lines(path):
         if not line or line.startswith("#"):
             continue
         cells = line.split("\t")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from models.records import is_notice
-from training.data import DataError, read_lines
+from training.files import DataError, numbered_lines, read_json, read_rows
 
 __all__ = ["HERE", "LabelledPost", "classes", "read_posts", "written_posts"]
 
@@ -75,7 +73,7 @@ def written_posts(folder: Path = HERE / "written") -> list[LabelledPost]:
     """Every invented post, by event and in its order. Raises DataError naming the line at fault."""
     posts = []
     for path in sorted(folder.glob("*.jsonl")):
-        for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        for number, line in numbered_lines(path):
             try:
                 row = msgspec.json.decode(line, type=_Written)
             except msgspec.MsgspecError as error:
@@ -99,8 +97,7 @@ def written_posts(folder: Path = HERE / "written") -> list[LabelledPost]:
 
 def read_posts(root: Path, reading: int = 1) -> list[LabelledPost]:
     """The real posts that were read, with texts from CRISIS_DATA. Raises DataError for a post that is not there."""
-    with open(HERE / "read.tsv", newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file, delimiter="\t") if int(row["reading"]) == reading]
+    rows = [row for row in read_rows(HERE / "read.tsv") if int(row["reading"]) == reading]
     texts = {name: _texts(root, name, {row["id"] for row in rows if row["set"] == name}) for name in FILES}
     posts = []
     for row in rows:
@@ -128,8 +125,7 @@ def read_posts(root: Path, reading: int = 1) -> list[LabelledPost]:
 
 def _texts(root: Path, name: str, wanted: set[str]) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
-    for line in read_lines(root / FILES[name]):
-        row: dict[str, Any] = msgspec.json.decode(line)
+    for row in read_json(root / FILES[name]):
         if str(row["id"]) in wanted:
             found.setdefault(str(row["id"]), (row["text"], row.get("lang", "und")))
     return found

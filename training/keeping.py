@@ -16,7 +16,7 @@ from models.encoders.words import WordedEncoder
 from models.text import Cleaning
 from training.jobs import write_atomically
 
-__all__ = ["KeptVectors", "keeping"]
+__all__ = ["KeepingEncoder", "keeping"]
 
 BATCH = 2048  # texts of one file: what a killed run loses at most
 
@@ -25,11 +25,11 @@ def keeping(encoder: Encoder, folder: Path) -> Encoder:
     """The encoder, which reads a text once and for all. Word axes, which are quick, are made anew: what is kept is good
     for whatever words stand beside it."""
     if isinstance(encoder, WordedEncoder):
-        return dataclasses.replace(encoder, encoder=KeptVectors(encoder.encoder, folder))
-    return KeptVectors(encoder, folder)
+        return dataclasses.replace(encoder, encoder=KeepingEncoder(encoder.encoder, folder))
+    return KeepingEncoder(encoder, folder)
 
 
-class KeptVectors:
+class KeepingEncoder:
     """An `Encoder` that reads only texts it has no vectors of. `folder`/VERSION holds a file for each batch."""
 
     def __init__(self, encoder: Encoder, folder: Path) -> None:

@@ -1,0 +1,138 @@
+"""Applying posts, repeats and deletions one by one: when clusters are joined, and what is told of it.
+
+What comes out does not depend on how posts are cut into frames: a block of posts ends where a merge is due or an edited
+post must leave first, and the clock that says so is the posts' own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from models.clusters.cluster import Cluster
+from models.clusters.events import EventMaker
+from models.clusters.live import Due, LiveClusters
+from models.clusters.saving import Saver
+from models.records import ClusterEvent, Deletion, MatchedFrame, Post
+
+__all__ = ["Applying"]
+
+BLOCK = 64  # posts multiplied with all clusters at once; results are the same at any size, this one is the fastest
+
+
+class Applying:
+    """One stream's live clusters, the events they give, and when they were settled last.
+
+    merge: the last full merge; quick: the last of either kind; saver: writes ahead after each full merge.
+    """
+
+    def __init__(self, live: LiveClusters, encoder_version: str, saver: Saver, merge: Due, quick: Due) -> None:
+        self.live, self.saver, self.merge, self.quick = live, saver, merge, quick
+        self.events = EventMaker(live, encoder_version)
+
+    def apply(self, frame: MatchedFrame, vectors: np.ndarray) -> list[ClusterEvent]:
+        """A frame's posts in order, then its repeats, then its deletions. vectors: (n, dim) of its posts."""
+        queries: dict[str, tuple[str, ...]] = {}
+        for match in frame.matches:
+            queries[match.post_id] = (*queries.get(match.post_id, ()), match.query_id)
+        events = self._posts(frame.posts, vectors, queries)
+        for repeat in frame.repeats:
+            self.live.repeat(repeat)
+        for deletion in frame.deletions:
+            events += self._delete(deletion)
+        return events
+
+    def settle(self, merge: bool = True) -> list[ClusterEvent]:
+        """Expire, merge, then tell what is new: the only place where clusters are joined or announced.
+
+        Without `merge` only clusters nearer than t_attach are joined, none expires, and bursts that ended are not
+        looked for.
+        """
+        live, maker = self.live, self.events
+        ended = [c for c in live.expire() if c.version] if merge else []
+        gone = [c for c in live.merge(merge) if c.version]
+        events = [maker.expired(c) for c in ended]
+        events += maker.changed(sorted(live.changed), {live.memory.find(c.id) for c in gone})
+        events += maker.calmed() if merge else []
+        events += [maker.merged(c, live.memory.find(c.id)) for c in gone]
+        live.settled()
+        for due in (self.merge, self.quick) if merge else (self.quick,):
+            due.at, due.posts = live.clock, 0
+        if len(live.clusters) > 64 + 1.25 * len(live.slots):
+            live.compact()
+        if merge:
+            self.saver.ahead(live, live.config.merge_every_posts)
+        return events
+
+    def _merge_due(self) -> bool:
+        config, posts = self.live.config, self.merge.posts
+        late = self.live.clock - self.merge.at >= config.merge_every_s and posts >= config.merge_least_posts
+        return late or posts >= config.merge_every_posts
+
+    def _posts(
+        self, posts: Sequence[Post], vectors: np.ndarray, queries: Mapping[str, tuple[str, ...]]
+    ) -> list[ClusterEvent]:
+        live, config = self.live, self.live.config
+        events: list[ClusterEvent] = []
+        start, ahead = 0, live.clock
+        inside: set[str] = set()
+
+        def place(end: int) -> None:
+            nonlocal start
+            if end > start:
+                live.place(posts[start:end], vectors[start:end], queries)
+                self.merge.posts += end - start
+                self.quick.posts += end - start
+            start = end
+            inside.clear()
+
+        for i, post in enumerate(posts):
+            ahead = max(ahead, min(post.created_at, post.seen_at))
+            if live.started == -math.inf:
+                live.started = self.merge.at = self.quick.at = ahead
+            if ahead - self.quick.at >= config.settle_every_s:
+                place(i)
+                live.clock = ahead
+                events += self.settle(self._merge_due())
+            if post.id in inside or post.id in live.memory.placed or post.id in live.memory.repeats:
+                place(i)
+                live.clock = ahead
+                live.unrepeat(post.id)
+                events += self._leave([post.id])
+            inside.add(post.id)
+            waiting = i + 1 - start
+            if self.merge.posts + waiting >= config.merge_every_posts or (
+                self.quick.posts + waiting >= config.settle_every_posts
+            ):
+                place(i + 1)
+                events += self.settle(self._merge_due())
+            elif waiting >= BLOCK:
+                place(i + 1)
+        place(len(posts))
+        return events
+
+    def _delete(self, deletion: Deletion) -> list[ClusterEvent]:
+        live = self.live
+        live.counters.deletions += 1
+        named = live.memory.named_by(deletion.id)
+        repeats = sum([live.unrepeat(i) for i in named])
+        placed = [i for i in dict.fromkeys(named) if i in live.memory.placed]  # sent twice: its own repeat too
+        live.counters.unplaced += not repeats and not placed
+        return self._leave(placed)
+
+    def _leave(self, post_ids: Sequence[str]) -> list[ClusterEvent]:
+        """Take posts out; then, not in between, say what became of their clusters: no event shows any of them."""
+        ended: list[Cluster] = []
+        shown: dict[str, Cluster] = {}
+        for left in map(self.live.leave, post_ids):
+            if left is not None:
+                cluster, lives, was_example = left
+                if not lives:
+                    shown.pop(cluster.id, None)
+                    ended.append(cluster)
+                elif was_example:
+                    shown[cluster.id] = cluster
+        expired = [self.events.expired(c) for c in ended if c.version]
+        return expired + [event for c in shown.values() for event in self.events.redacted(c)]

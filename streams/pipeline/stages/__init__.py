@@ -1,0 +1,30 @@
+"""The pipeline's steps as plain functions over frames. Agents and replay call the same ones.
+
+    raw record ─parse─► Parsed ─fold─► Frame ─embed─► EmbeddedFrame ─match─► MatchedFrame ─► alerts, clusterer
+
+No clock, no network, no Faust: who folds into whom is asked between `parse` and `fold` (Redis or a dict).
+"""
+
+from __future__ import annotations
+
+from streams.pipeline.stages.alerting import alerts, with_withdrawals
+from streams.pipeline.stages.embedding import embed, embed_many
+from streams.pipeline.stages.matching import by_turn, match, match_many, tally
+from streams.pipeline.stages.normalising import KEPT_OF_REJECT, Parsed, fold, parse, sum_up, tally_unmatched
+
+__all__ = [
+    "KEPT_OF_REJECT",
+    "Parsed",
+    "alerts",
+    "by_turn",
+    "embed",
+    "embed_many",
+    "fold",
+    "match",
+    "match_many",
+    "parse",
+    "with_withdrawals",
+    "sum_up",
+    "tally",
+    "tally_unmatched",
+]

@@ -1,0 +1,90 @@
+"""Words of clusters: found in any script, weighed, faded, and made a label of."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.clusters.labels import Vocabulary, label_of, prune, terms_of
+
+
+@given(st.text(max_size=300))
+def test_any_text_gives_terms_without_raising(text):
+    assert all(terms_of(text))
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("Flood in RIVERTON! flood", ["flood", "riverton", "flood"]),
+        ("see https://example.org/x @someone &amp; HTTPURL #help 112", ["see", "help"]),
+        ("पानी चाहिए।", ["पानी", "चाहिए"]),
+        ("نحتاج إلى ماء نظيف", ["نحتاج", "إلى", "ماء", "نظيف"]),
+        ("需要饮用水", ["需要", "要饮", "饮用", "用水"]),
+        ("助けて", ["助け", "けて"]),
+        ("น้ำท่วม", ["น้", "้ำ", "ำท", "ท่", "่ว", "วม"]),
+        ("ရေလို", ["ရေ", "ေလ", "လိ", "ို"]),
+        ("vodă și apă", ["vodă", "apă"]),
+        ("нужна вода", ["нужна", "вода"]),
+        ("covid病毒", ["covid", "病毒"]),
+        ("", []),
+    ],
+)
+def test_words_are_found_in_any_script(text, expected):
+    assert terms_of(text) == expected
+
+
+def test_a_label_prefers_words_of_the_cluster_over_words_of_the_stream():
+    stream = {"the": 900.0, "flood": 60.0, "riverton": 40.0, "water": 300.0}
+    counts = {"the": 60.0, "flood": 50.0, "riverton": 40.0, "floods": 20.0, "water": 10.0}
+    assert label_of(counts, stream, mean=50.0, size=3) == ["riverton", "flood", "the"]
+
+
+@pytest.mark.parametrize(
+    "texts, label",
+    [
+        (["地震发生了", "海边地震发生", "地震发生,救援来", "救援在哪", "快救援"], ["地震发生", "救援"]),
+        (["น้ำท่วมบ้าน", "ที่นี่น้ำท่วม", "น้ำท่วมหนัก ช่วยด้วย", "ช่วยด้วยครับ"], ["น้ำท่วม", "ช่วยด้วย"]),
+        (["ရေကြီးနေတယ်", "မြို့ထဲ ရေကြီး။", "ရေကြီးလို့ ကူညီပါ", "ကူညီပါ။"], ["ရေကြီး", "ကူညီပါ"]),
+        (["洪水で道路が", "洪水です", "また洪水", "flood 洪水"], ["洪水"]),
+    ],
+)
+def test_where_words_are_not_parted_a_label_has_what_the_posts_share(texts, label):
+    counts = Counter(term for text in texts for term in terms_of(text))
+    assert sorted(label_of(dict(counts), {}, 10.0, len(label), texts)) == sorted(label)
+
+
+@given(st.lists(st.text("水震地洪救น้ำท่วมရေကြီး ab", max_size=30), max_size=12), st.integers(1, 5))
+@settings(max_examples=200, deadline=None)
+def test_every_part_of_a_label_is_in_a_post_and_what_was_joined_in_two(texts, size):
+    counts = Counter(term for text in texts for term in terms_of(text))
+    label = label_of(dict(counts), {}, 10.0, size, texts)
+    assert len(label) <= size and label == label_of(dict(sorted(counts.items())), {}, 10.0, size, texts[::-1])
+    for part in label:
+        assert sum(part in text for text in set(texts)) >= (1 if part in counts else 2)
+        assert len(part) > 1 and not any(part in other for other in label if other is not part)
+
+
+def test_pruning_keeps_the_heaviest_terms_whatever_their_order():
+    counts = {f"w{i}": float(i % 10) for i in range(50)}
+    backwards = dict(reversed(counts.items()))
+    prune(counts, 20)
+    prune(backwards, 20)
+    assert counts == backwards and len(counts) == 20 and min(counts.values()) >= 6
+
+
+@given(st.lists(st.floats(0, 1e7), min_size=1, max_size=30), st.floats(10, 1e5))
+@settings(max_examples=50, deadline=None)
+def test_term_counts_decay_by_half_life_over_any_span_of_time(times, half_life_s):
+    vocabulary, counts, times = Vocabulary(half_life_s), {}, sorted(times)
+    for at in times:
+        if vocabulary.due(at):
+            vocabulary.rescale(at, [counts])
+        vocabulary.add(["water"], vocabulary.scale(at), counts)
+    now = times[-1]
+    closed = sum(2.0 ** max((t - now) / half_life_s, -1000) for t in times)
+    assert counts["water"] / vocabulary.scale(now) == pytest.approx(closed, rel=1e-6, abs=1e-6)
+    assert vocabulary.counts == pytest.approx(counts)
