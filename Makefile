@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: redis .venv/core
 	$(BIN)/crisis demo $(ARGS)
 
-# Three processes on two cores, as some tests compute and some wait; a file at a time, the long ones first (tests/conftest.py).
+# Three processes on two cores, a file at a time: while one waits two compute (`spread` in tests/conftest.py).
 # mypy is one of the tests.
 test: .venv/test
 	$(BIN)/ruff check .

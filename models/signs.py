@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-import yaml
+import msgspec
 
 from models.words import any_of, folded, longest_part
 
@@ -21,8 +21,7 @@ _FILE = Path(__file__).parent / "data" / "signs.yaml"
 @cache
 def words_of_signs() -> dict[str, dict[str, list[str]]]:
     """Sign → language → words, in the order in which signs are told."""
-    found: dict[str, dict[str, list[str]]] = yaml.safe_load(_FILE.read_text("utf-8"))
-    return found
+    return msgspec.yaml.decode(_FILE.read_bytes(), type=dict[str, dict[str, list[str]]])
 
 
 def signs_in(text: str, lang: str) -> list[str]:

@@ -5,14 +5,17 @@ Where a service is missing the test is skipped and says what to install; with CR
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import msgspec
 import pytest
 import redis
 from hypothesis import settings
@@ -27,6 +30,9 @@ from tests.services.redis import running_redis
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+    from models.encoders.bundle import Bundle
+    from models.encoders.protocol import Encoder
+
 # `make test` runs three of us side by side: pools as wide as the machine would only be in the others' way. Before
 # anything imports numpy or torch.
 if os.environ.get("PYTEST_XDIST_WORKER"):
@@ -38,6 +44,8 @@ os.environ.setdefault("CRISIS_ENCODER__REF", "flood")
 # The same examples in every run, and no time limit for one: a busy machine must not fail a law.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+WAITING = ("e2e", "chaos")  # folders of tests that wait for workers, brokers and their time limits
 
 MARKED_BY_FIXTURE = {
     "apache_kafka": "kafka",
@@ -57,11 +65,39 @@ def pytest_configure(config: pytest.Config) -> None:
             config.add_cleanup(stack.pop_all().close)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is imported stays: the garbage collection looks neither for it meanwhile nor through it ever again.
+
+    A tenth of all CPU was that: a second each time, torch and transformers being two million objects.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        atexit.register(gc.unfreeze)  # else nanobind tells of leaks at the end
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    spread(items)
     for item in items:
         for fixture, mark in MARKED_BY_FIXTURE.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)
+
+
+def spread(items: list[pytest.Item]) -> None:
+    """Files that wait evenly among those that compute, from the first on and with none in the last quarter: of three
+    processes that take the next file one waits and two compute, where by the alphabet all waited at the same time.
+    """
+    files = list(dict.fromkeys(item.path for item in items))
+    waiting = [file for file in files if file.parent.name in WAITING]
+    computing = [file for file in files if file.parent.name not in WAITING]
+    apart = 0.75 * len(computing) / max(len(waiting), 1)
+    place = {file: float(n) for n, file in enumerate(computing)} | {file: n * apart for n, file in enumerate(waiting)}
+    items.sort(key=lambda item: place[item.path])  # stable: within a file as it was
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +105,29 @@ def vectors_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: py
     """Invented encoders share names: what one test keeps of them no other may read."""
     file = tmp_path_factory.getbasetemp() / uuid4().hex / "vectors.sqlite"
     monkeypatch.setattr("streams.releases.versions.vector_file", lambda: file)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_flood_encoder() -> Iterator[None]:
+    """The static encoder that is shipped, .7 s of CPU to make, is made once a process: it holds nothing that changes
+    but caches. Its bundle is read and verified as often as it is asked for.
+    """
+    from models.encoders import load  # it imports numpy
+
+    really: Callable[[Bundle], Encoder] = load._made
+    known: dict[bytes, Encoder] = {}
+
+    def made(bundle: Bundle) -> Encoder:
+        if bundle.path != load.FLOOD:
+            return really(bundle)
+        key = msgspec.msgpack.encode(bundle.manifest)
+        if key not in known:
+            known[key] = really(bundle)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(load, "_made", made)
+        yield
 
 
 @contextlib.contextmanager

@@ -59,21 +59,26 @@ def test_a_machine_with_a_redis_server_needs_no_wheel(tmp_path):
 
 
 BAD = {"id": "TEST-1", "modified": "2026-01-01T00:00:00Z"}
-LOCK = tomllib.loads((ROOT / "uv.lock").read_text())
 
 
-def test_every_package_that_is_installed_is_locked_by_its_hash():
-    others = [package for package in LOCK["package"] if "registry" in package["source"]]
-    assert len(others) == len(LOCK["package"]) - 1 > 100  # all but this project
+@pytest.fixture(scope="module")
+def lock():
+    """uv.lock; here and not above, as to read it takes a second of every process that collects tests."""
+    return tomllib.loads((ROOT / "uv.lock").read_text())
+
+
+def test_every_package_that_is_installed_is_locked_by_its_hash(lock):
+    others = [package for package in lock["package"] if "registry" in package["source"]]
+    assert len(others) == len(lock["package"]) - 1 > 100  # all but this project
     for package in others:
         files = [*package.get("wheels", ()), *([package["sdist"]] if "sdist" in package else [])]
         assert files and all(file["hash"].startswith("sha256:") for file in files), package["name"]
 
 
-def test_the_lock_is_of_what_pyproject_asks_for():
+def test_the_lock_is_of_what_pyproject_asks_for(lock):
     """Else `uv export --frozen` would install what was asked for once."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    (ours,) = (package for package in LOCK["package"] if package["name"] == project["name"])
+    (ours,) = (package for package in lock["package"] if package["name"] == project["name"])
     locked = {(r["name"], r.get("specifier", ""), r.get("extra")) for r in told(ours["metadata"]["requires-dist"])}
     asked = {
         (r.name, str(r.specifier), extra)
@@ -127,10 +132,10 @@ def audit(where):
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"UV_HTTP_RETRIES": "0"})
 
 
-def test_an_audit_asks_for_every_locked_package_and_fails_where_one_has_a_known_hole(advisories):
+def test_an_audit_asks_for_every_locked_package_and_fails_where_one_has_a_known_hole(lock, advisories):
     where, asked, bad = advisories
     assert (done := audit(where)).returncode == 0, done.stdout + done.stderr
-    assert set(asked) == {package["name"] for package in LOCK["package"] if "registry" in package["source"]}
+    assert set(asked) == {package["name"] for package in lock["package"] if "registry" in package["source"]}
     bad.add("redis")
     done = audit(where)
     assert done.returncode != 0 and "an invented hole" in done.stdout + done.stderr

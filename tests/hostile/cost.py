@@ -103,6 +103,7 @@ def forget(cache: WordCache | functools._lru_cache_wrapper) -> None:
 
 def caches() -> Iterator[WordCache | functools._lru_cache_wrapper]:
     """All there are of texts."""
+    gc.unfreeze()  # what tests/conftest.py keeps from the collector is not among its objects
     for thing in gc.get_objects():
         kind = type(thing)  # `isinstance` asks for a `__class__`, and torch's stand-ins for what is gone warn at that
         if issubclass(kind, WordCache):

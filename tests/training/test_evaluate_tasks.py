@@ -12,8 +12,12 @@ from models.text import Cleaning
 from training.evaluate import tasks
 from training.evaluate.config import ROLASER_TASKS
 
-mteb = pytest.importorskip("mteb", reason="the extra [mteb] is not installed")
-datasets = pytest.importorskip("datasets")
+
+@pytest.fixture(scope="module", autouse=True)
+def library():
+    """Here and not above: mteb's 1,500 modules would be imported by every process that collects tests."""
+    pytest.importorskip("mteb", reason="the extra [mteb] is not installed")
+    pytest.importorskip("datasets")
 
 
 class Letters:
@@ -32,6 +36,8 @@ SECOND = ["the waters rose", "send tents and food", "a dog sleeps", "prices went
 
 def with_data(name: str, **columns):
     """A task of the library with rows of ours in the place of those on the hub."""
+    import datasets
+
     task = tasks.find_tasks([name])[0]
     task.dataset = datasets.DatasetDict({"test": datasets.Dataset.from_dict(columns)})
     task.data_loaded = True

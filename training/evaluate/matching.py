@@ -8,7 +8,7 @@ pairwise cosine distance, xSIM and, with hard negatives of the English side, xSI
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -67,14 +67,19 @@ def aligned_set(root: Path, name: str) -> dict[str, list[str]]:
     return texts
 
 
-def flores_matching(encoder: Encoder, root: Path, split: str = "devtest") -> dict[str, float]:
-    """Accuracy by language against English, the mean of both directions. split: "devtest" or "dev(sib)"."""
+def flores_matching(
+    encoder: Encoder, root: Path, split: str = "devtest", langs: Collection[str] = ()
+) -> dict[str, float]:
+    """Accuracy by language against English, the mean of both directions. split: "devtest" or "dev(sib)".
+
+    langs: those alone, as far as they are there; empty: all.
+    """
     texts = aligned_set(root, f"flores200 {split}")
     english = encoder.encode(texts["en"])
     return {
         lang: float(np.mean(matching_accuracy(english, encoder.encode(lines))))
         for lang, lines in sorted(texts.items())
-        if lang != "en"
+        if lang != "en" and (not langs or lang in langs)
     }
 
 
