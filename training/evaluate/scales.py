@@ -25,7 +25,6 @@ from models.queries import load_queries
 from models.reading import logistic, logit
 from training.evaluate.alert_reading import Reader
 from training.files import data_dir, hash_rows
-from training.files import data_dir, hash_rows
 from training.head import fit_terms, that_scale
 from training.jobs import cache_dir, write_result
 from training.keeping import keeping
