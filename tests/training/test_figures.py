@@ -6,7 +6,8 @@ import pytest
 
 from training import figures
 from training.evaluate.published import by_part, find
-from training.paper_figures import METHODS, user_written
+from training.paper_figures import user_written
+from training.paper_methods import METHODS
 
 
 def test_the_table_is_that_of_the_files():
