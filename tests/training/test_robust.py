@@ -207,6 +207,22 @@ def test_padding_changes_no_vector(pooling):
             torch.testing.assert_close(encoder([text])[0], together[i], atol=1e-5, rtol=1e-4)
 
 
+def test_a_word_that_a_batch_repeats_is_read_once_and_learnt_from_at_every_place():
+    torch.manual_seed(0)
+    encoder = CharacterEncoder(Shape(hidden=16, layers=1, heads=2, dim=8, filters=((1, 4), (3, 4)))).eval()
+    texts = [words_of(t, 20) for t in ("water water", "we need water", "need")]
+    read: list[int] = []
+    hook = encoder.symbols.register_forward_hook(lambda module, given, found: read.append(len(given[0])))
+    encoder(texts).square().sum().backward()
+    assert read == [3]  # water, we, need
+    hook.remove()
+    together = encoder.symbols.weight.grad.clone()
+    encoder.zero_grad()
+    for text in texts:
+        encoder([text]).square().sum().backward()
+    torch.testing.assert_close(encoder.symbols.weight.grad, together, atol=1e-4, rtol=1e-3)
+
+
 def test_what_does_not_fit_together_is_refused(tmp_path, base):
     with pytest.raises(ConfigError, match="neither a bundle .* nor a run"):
         robust.main(smoke(tmp_path, f"base={tmp_path}"))
