@@ -44,7 +44,7 @@ class Student(Protocol):
     def save(self, folder: Path, record: dict) -> None: ...
 
 
-GROUP = 64  # texts of like length that a torch student reads at a time: of a batch in one piece most is padding
+GROUP = 128  # texts of like length that a torch student reads at a time: of a batch in one piece most is padding
 
 
 def in_groups(lengths: Sequence[int], embed: Callable[[np.ndarray], torch.Tensor], size: int = GROUP) -> torch.Tensor:
