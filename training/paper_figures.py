@@ -41,7 +41,9 @@ def figure(name: str, place: str) -> float:
 
 
 def shown(value: float) -> str:
-    """Three places of a share or a correlation, two of a loss, one of a percentage."""
+    """Three places of a share or a correlation, two of a loss; of what would begin with zeros, two figures."""
+    if 0 < abs(value) < 0.01:
+        return f"{value:.2g}"
     return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}"
 
 
