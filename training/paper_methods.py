@@ -37,6 +37,16 @@ def robust(name: str) -> tuple[tuple[str, str, str], ...]:
     )
 
 
+def noised(name: str, version: str, whose: str = "") -> tuple[tuple[str, str, str], ...]:
+    """Noised FLORES sentences beside standard ones, of one encoder of a measurement."""
+    place = f"{version}/noise/mix_all"
+    return (
+        (f"mix_all of 500 FLORES sentences, cosine distance{whose}", name, f"{place}/cosine_distance"),
+        (f"xSIM{whose}", name, f"{place}/xsim"),
+        (f"xSIM++{whose}", name, f"{place}/xsim++"),
+    )
+
+
 def quality(name: str) -> tuple[tuple[str, str, str], ...]:
     """What a report on English says of an encoder's vectors as they are."""
     classes = "classes/crisislex-t26"
@@ -124,7 +134,11 @@ METHODS = (
     ),
     Method(
         "robust student over pieces (RoLASER)",
-        robust("robust-token.json"),
+        (
+            *robust("robust-token.json"),
+            *noised("noise-token.json", "7ec230e70afd"),
+            *noised("noise-token.json", "ac93f52d0aeb", " of the teacher"),
+        ),
         (
             ("cosine distance, mix_all of FLORES: LASER", {**MIX_ALL, "metric": "cosine_distance", "system": "LASER"}),
             ("RoLASER", {**MIX_ALL, "metric": "cosine_distance", "system": "RoLASER"}),
