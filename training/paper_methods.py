@@ -115,6 +115,7 @@ METHODS = (
         (
             ("before", "mnr-hard-negatives.json", "error_before"),
             ("after", "mnr-hard-negatives.json", "error_best"),
+            *quality("quality-mnr-hard-negatives.json"),
         ),
         (("D_avg of CrisisLex", {**D_AVG, "table": "6", "system": "CT-M1-BestLoss-SE (MNR with hard negatives)"}),),
         "the contradicted sentence as negative; theirs QQP. 100 held-out rows tell no difference of a few points",
