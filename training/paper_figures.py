@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-
-from msgspec import Struct
+from statistics import fmean
+from typing import Any
 
 from training.evaluate.published import find
+from training.paper_methods import METHODS
 
 __all__ = ["at", "methods", "user_written"]
 
@@ -28,91 +29,23 @@ VERSIONS = {
 }
 
 
-class Method(Struct, frozen=True):
-    """One row. `ours`: what it is, file and place of the figure; `printed`: what it is, and what finds it."""
-
-    name: str
-    ours: tuple[tuple[str, str, str], ...]
-    printed: tuple[tuple[str, Mapping[str, str]], ...]
-    differs: str
-
-
-MLM = {"paper": "Lamsal 2023", "table": "figure 4"}
-D_AVG = {"paper": "Lamsal 2023", "metric": "d_avg", "dataset": "CrisisLex"}
-
-
-def quality(name: str) -> tuple[tuple[str, str, str], ...]:
-    """What a report on English says of an encoder's vectors as they are."""
-    classes = "classes/crisislex-t26"
-    return (
-        ("SemRel en", name, "relatedness/SemRel2024 dev/mean"),
-        ("STS-B", name, "relatedness/STS-B test/mean"),
-        ("D_avg of CrisisLex", name, f"{classes}/d_avg"),
-        ("between its classes", name, f"{classes}/between"),
-    )
-
-
-METHODS = (
-    Method(
-        "masked LM, from scratch",
-        (("validation loss before", "mlm-scratch.json", "loss_before"), ("lowest", "mlm-scratch.json", "loss_best")),
-        (("CT-M1 at epoch 0", {**MLM, "system": "CT-M1"}),),
-        "171 steps of 1,024 pieces of 23,363 posts, 2 layers; theirs 40 epochs of 15 billion words, 12 layers. One"
-        " vocabulary in our three starts, so that their losses compare; not with theirs",
-    ),
-    Method(
-        "masked LM, from e5",
-        (
-            ("validation loss before", "mlm-e5.json", "loss_before"),
-            ("lowest", "mlm-e5.json", "loss_best"),
-            *quality("quality-mlm-e5.json"),
-        ),
-        (
-            ("from RoBERTa, CT-M2 at epoch 0", {**MLM, "system": "CT-M2"}),
-            ("from BERTweet, CT-M3", {**MLM, "system": "CT-M3"}),
-            ("D_avg of CrisisLex: CT-M1", {**D_AVG, "table": "5", "system": "CT-M1-BestLoss"}),
-        ),
-        "e5 comes without a masked-LM head: ours begins at random, which is why it starts where chance does."
-        " Quality is of 100 posts a set; before contrast all texts are alike, so D_avg says little without the other",
-    ),
-    Method(
-        "multiple negatives ranking (MNR), on the masked LM from e5",
-        (
-            ("of 100 premises miss their entailed sentence among 100, before", "mnr.json", "error_before"),
-            ("after", "mnr.json", "error_best"),
-        ),
-        (
-            ("D_avg of CrisisLex: CT-M1", {**D_AVG, "table": "5", "system": "CT-M1-BestLoss"}),
-            ("then", {**D_AVG, "table": "6", "system": "CT-M1-BestLoss-SE (MNR)"}),
-        ),
-        "900 English XNLI rows once, batches of 32; theirs 10,000 GooAQ rows, 20 epochs of batches of 512",
-    ),
-    Method(
-        "MNR with hard negatives, the same rows",
-        (
-            ("before", "mnr-hard-negatives.json", "error_before"),
-            ("after", "mnr-hard-negatives.json", "error_best"),
-        ),
-        (("D_avg of CrisisLex", {**D_AVG, "table": "6", "system": "CT-M1-BestLoss-SE (MNR with hard negatives)"}),),
-        "the contradicted sentence as negative; theirs QQP. 100 held-out rows tell no difference of a few points",
-    ),
-)
-
-
-def at(metrics: Mapping, place: str) -> float:
-    """The figure at a path like "needs/originals"."""
+def at(metrics: Mapping, place: str) -> Any:
+    """The figure at a path like "needs/originals", or a list of it by seed."""
     for step in place.split("/"):
         metrics = metrics[step]
     return metrics
 
 
 def figure(name: str, place: str) -> float:
-    """One figure of a result. Raises KeyError where it is not there."""
-    return at(json.loads((RESULTS / name).read_text("utf-8"))["metrics"], place)
+    """One figure of a result; of a list, such as of every seed, its mean. Raises KeyError where it is not there."""
+    found = at(json.loads((RESULTS / name).read_text("utf-8"))["metrics"], place)
+    return fmean(found) if isinstance(found, list) else found
 
 
 def shown(value: float) -> str:
-    """Three places of a share or a correlation, two of a loss, one of a percentage."""
+    """Three places of a share or a correlation, two of a loss; of what would begin with zeros, two figures."""
+    if 0 < abs(value) < 0.01:
+        return f"{value:.2g}"
     return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}"
 
 

@@ -5,6 +5,7 @@ Source of the latter two: Nishimwe, Sagot, Bawden 2024 (RoLASER, c-RoLASER), sec
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -41,6 +42,16 @@ class Student(Protocol):
         ...
 
     def save(self, folder: Path, record: dict) -> None: ...
+
+
+GROUP = 128  # texts of like length that a torch student reads at a time: of a batch in one piece most is padding
+
+
+def in_groups(lengths: Sequence[int], embed: Callable[[np.ndarray], torch.Tensor], size: int = GROUP) -> torch.Tensor:
+    """(n, d): `embed` of the places 0 to n - 1, in their order, called with at most `size` of like length at a time."""
+    order = np.argsort(lengths, kind="stable")
+    parts = [embed(rows) for rows in np.array_split(order, max(1, -(-len(order) // size)))]
+    return torch.cat(parts)[torch.from_numpy(np.argsort(order))]
 
 
 class StaticStudent:
@@ -91,7 +102,11 @@ class TokenStudent:
         return [clean(text, self.cleaning) for text in texts]
 
     def embed(self, prepared: list[str], index: np.ndarray, rng: np.random.Generator | None) -> torch.Tensor:
-        features = self.module.preprocess([prepared[i] for i in index])
+        texts = [prepared[i] for i in index]
+        return in_groups([len(text) for text in texts], lambda rows: self._embed([texts[i] for i in rows]))
+
+    def _embed(self, texts: list[str]) -> torch.Tensor:
+        features = self.module.preprocess(texts)
         features = {n: v.to(self.module.device) if isinstance(v, torch.Tensor) else v for n, v in features.items()}
         with autocast(self.module.device):
             return self.module(features)["sentence_embedding"].float()
@@ -114,8 +129,11 @@ class CharStudent:
         return [words_of(clean(text, self.cleaning), self._max_words) for text in texts]
 
     def embed(self, prepared: Any, index: np.ndarray, rng: np.random.Generator | None) -> torch.Tensor:
+        texts = [prepared[i] for i in index]
         with autocast(device()):
-            return self.module([prepared[i] for i in index]).float()
+            return in_groups(
+                [len(words) for words in texts], lambda rows: self.module([texts[i] for i in rows])
+            ).float()
 
     def save(self, folder: Path, record: dict) -> None:
         self.module.save(folder)

@@ -94,29 +94,28 @@ class CharacterEncoder(torch.nn.Module):
     def forward(self, texts: Sequence[list[list[int]]]) -> torch.Tensor:
         where = self.to_out.weight.device
         rows, length = len(texts), max(map(len, texts))
-        # Every word ends in padding as wide as the widest filter: else a word's features would hang on the batch's
-        # longest.
-        widest = max(len(word) for words in texts for word in words) + max(width for width, _ in self.shape.filters)
-        symbols = np.zeros((rows, length, widest), np.int64)
         mask = np.zeros((rows, length), np.int64)
+        places = np.zeros((rows, length), np.int64)  # which distinct word; behind a text's end any: masked
+        distinct: dict[tuple[int, ...], int] = {}  # each is read once a batch: most of a batch's words occur again
         for i, words in enumerate(texts):
             mask[i, : len(words)] = 1
-            for j, word in enumerate(words):
-                symbols[i, j, : len(word)] = word
+            places[i, : len(words)] = [distinct.setdefault(tuple(word), len(distinct)) for word in words]
+        # Every word ends in padding as wide as the widest filter: else a word's features would hang on the batch's
+        # longest.
+        widest = max(map(len, distinct)) + max(width for width, _ in self.shape.filters)
+        symbols = np.zeros((len(distinct), widest), np.int64)
+        for word, place in distinct.items():
+            symbols[place, : len(word)] = word
         seen = torch.from_numpy(mask).to(where)
-        flat = self.symbols(torch.from_numpy(symbols).to(where).flatten(0, 1)).transpose(
-            1, 2
-        )  # (rows · length, symbol_dim, widest)
-        features = torch.cat(
-            [torch.relu(conv(flat)).amax(-1) for conv in self.filters], -1
-        )  # (rows · length, features)
+        flat = self.symbols(torch.from_numpy(symbols).to(where)).transpose(1, 2)  # (distinct, symbol_dim, widest)
+        features = torch.cat([torch.relu(conv(flat)).amax(-1) for conv in self.filters], -1)  # (distinct, features)
         for layer in self.highways:
             new, gate = layer(features).chunk(2, -1)
             gate = torch.sigmoid(gate)
             features = gate * features + (1 - gate) * torch.relu(new)
-        words = self.to_hidden(features).unflatten(0, (rows, length))
+        read = torch.nn.functional.embedding(torch.from_numpy(places).to(where), self.to_hidden(features))
         states: torch.Tensor = self.to_out(
-            self.body(inputs_embeds=words, attention_mask=seen).last_hidden_state
+            self.body(inputs_embeds=read, attention_mask=seen).last_hidden_state
         )  # (rows, length, dim)
         if self.shape.pooling == "max":
             return states.masked_fill(seen[..., None] == 0, -1e4).amax(1)

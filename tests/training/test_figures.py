@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from training import figures
+from training import figures, paper_figures
 from training.evaluate.published import by_part, find
-from training.paper_figures import METHODS, user_written
+from training.paper_figures import user_written
+from training.paper_methods import METHODS
 
 
 def test_the_table_is_that_of_the_files():
@@ -65,6 +66,14 @@ def test_a_figure_is_found_by_its_place():
     assert figures.at({"a": {"b c": {"d": 0.5}}}, "a/b c/d") == 0.5
     with pytest.raises(KeyError):
         figures.at({"a": {}}, "a/b")
+
+
+def test_a_figure_of_every_seed_is_their_mean_and_one_below_a_hundredth_keeps_two_digits(tmp_path, monkeypatch):
+    (tmp_path / "run.json").write_text('{"metrics": {"noise": {"xsim": [1.0, 2.0, 4.5]}, "loss": 0.002634}}')
+    monkeypatch.setattr(paper_figures, "RESULTS", tmp_path)
+    assert paper_figures.figure("run.json", "noise/xsim") == 2.5
+    assert paper_figures.shown(paper_figures.figure("run.json", "loss")) == "0.0026"
+    assert [paper_figures.shown(value) for value in (0.0, 0.5, -0.25, 13.17)] == ["0.000", "0.500", "-0.250", "13.17"]
 
 
 def test_the_command_writes_the_table_only_when_nothing_else_is_asked(tmp_path, monkeypatch, capsys):

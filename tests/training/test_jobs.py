@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 from msgspec import Struct
 
+import training
 from training import jobs
 
 
@@ -103,3 +105,23 @@ def test_a_command_is_told_without_folders_but_for_the_run_whose_weights_are_mea
     monkeypatch.setattr(jobs.sys, "argv", ["job", "laptop", word])
     record = json.loads(jobs.write_result(tmp_path / "x.json", Knobs(), "", 1, {}).read_text())
     assert record["command"].split()[-1] == told
+
+
+def test_every_command_that_a_jobs_docstring_shows_begins_with_a_preset_it_has():
+    shown = 0
+    for path in sorted(Path(training.__file__).parent.rglob("*.py")):
+        module = ast.parse(source := path.read_text("utf-8"))
+        presets = [
+            [key.value for key in node.value.keys]
+            for node in module.body
+            if isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Dict)
+            and ast.unparse(node.targets[0]) == "PRESETS"
+        ]
+        if not presets or "read=" in source.rpartition("__main__")[2]:  # such a job's first word is an encoder, a model
+            continue
+        name = ".".join(path.relative_to(Path(training.__file__).parents[1]).with_suffix("").parts)
+        words = re.findall(rf"python -m {re.escape(name)} +([^ \n]+)", ast.get_docstring(module) or "")
+        assert set(words) <= set(presets[0]), name
+        shown += len(words)
+    assert shown > 20

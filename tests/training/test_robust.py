@@ -29,7 +29,7 @@ from training import loop, robust
 from training.bundled_posts import bundled_posts
 from training.jobs import read_config
 from training.noise import transform
-from training.robust_students import Frozen, StaticStudent
+from training.robust_students import Frozen, StaticStudent, in_groups
 from training.robust_texts import HardNegatives, Text, noised, sample_texts
 from training.tokenizer import Config as TokenizerConfig
 from training.tokenizer import train
@@ -205,6 +205,34 @@ def test_padding_changes_no_vector(pooling):
         together = encoder(texts)
         for i, text in enumerate(texts):
             torch.testing.assert_close(encoder([text])[0], together[i], atol=1e-5, rtol=1e-4)
+
+
+def test_a_word_that_a_batch_repeats_is_read_once_and_learnt_from_at_every_place():
+    torch.manual_seed(0)
+    encoder = CharacterEncoder(Shape(hidden=16, layers=1, heads=2, dim=8, filters=((1, 4), (3, 4)))).eval()
+    texts = [words_of(t, 20) for t in ("water water", "we need water", "need")]
+    read: list[int] = []
+    hook = encoder.symbols.register_forward_hook(lambda module, given, found: read.append(len(given[0])))
+    encoder(texts).square().sum().backward()
+    assert read == [3]  # water, we, need
+    hook.remove()
+    together = encoder.symbols.weight.grad.clone()
+    encoder.zero_grad()
+    for text in texts:
+        encoder([text]).square().sum().backward()
+    torch.testing.assert_close(encoder.symbols.weight.grad, together, atol=1e-4, rtol=1e-3)
+
+
+def test_texts_are_read_in_groups_of_like_length_and_given_back_in_their_order():
+    lengths, read = [9, 1, 5, 5, 2, 30, 1], []
+
+    def embed(rows: np.ndarray) -> torch.Tensor:
+        read.append([lengths[i] for i in rows])
+        return torch.from_numpy(rows).float()[:, None]
+
+    found = in_groups(lengths, embed, size=3)
+    assert found[:, 0].tolist() == [*range(7)]
+    assert max(map(len, read)) <= 3 and sum(read, []) == sorted(lengths)
 
 
 def test_what_does_not_fit_together_is_refused(tmp_path, base):

@@ -1,8 +1,8 @@
 """How robust an encoder is: artificial noise on FLORES English, and real posts against their normalised versions.
 
-    python -m training.noise.measure bundled                  # or a bundle, or a transformers directory
-    python -m training.noise.measure flood normalise=true     # beside itself behind a normaliser
-    python -m training.noise.measure DIR kinds=mix_all,fing seeds=3 out=training/results/noise-x.json
+    python -m training.noise.measure laptop                                 # the bundled encoder
+    python -m training.noise.measure laptop encoder=flood normalise=true    # beside itself behind a normaliser
+    python -m training.noise.measure laptop encoder=DIR beside=flood kinds=mix_all,fing out=FILE    # any other
 
 Source: Nishimwe, Sagot, Bawden 2024, sections 4 and 6 (tables 4 and 5): average pairwise cosine distance, xSIM and
 xSIM++ from noised to standard text, for each transformation, averaged over generation seeds. xSIM++'s hard negatives
