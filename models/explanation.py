@@ -1,6 +1,6 @@
 """Why a reading is as likely as it is: its log-odds as numbers that add up, named as people can follow them.
 
-    log p / (1 − p) = bias + query + head + gate + taught
+    log p / (1 − p) = bias + query + head + gate + several + language + taught
 
 | term | what it says |
 |---|---|
@@ -8,6 +8,8 @@
 | query | the query's own direction: how near the post is to its sentences, and how far from everything else |
 | head | what the post reads as by the learnt head, for a query the head was taught |
 | gate | whether it reads as a need, or an offer, at all, for a query the head never saw |
+| several | how much likelier it is as one of several things that the post asks for or offers |
+| language | how much oftener readings in the post's language were right than in all |
 | taught | what people's labels moved it by |
 | measured | all of it at once, where an encoder without a head has a measured curve and no sum |
 
@@ -22,7 +24,7 @@ import numpy as np
 
 __all__ = ["in_words", "log_odds", "rounded"]
 
-TERMS = ("bias", "query", "head", "gate", "taught", "measured")
+TERMS = ("bias", "query", "head", "gate", "several", "language", "taught", "measured")
 SURE = 1e-3  # probabilities are told to three digits: none is held nearer to certain than this in log-odds
 
 

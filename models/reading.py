@@ -21,6 +21,10 @@ longer: who reads that something is offered where it is needed calls nobody. Mea
 languages set aside (training/posts), right query and near misses that alert: p(query) ≥ .5 .50, 4.4 %; this score ≥ .5
 .61, 5.6 %.
 
+What a post asks for beside that has lines of its own (models/several.py), q(query) of a post of the kind: the score of
+such a reading is at least p(need or offer) · min(1, s / c) · q(query), its probability p(need or offer) · s · q(query),
+and never over that of the likeliest.
+
 A notice (a warning, an order to leave, a report of damage) takes no part in that: its score is p(query), by terms of
 its own, since notices are rarer and told apart more easily. The gate of a notice that was never taught is how likely
 the post is a notice of any kind.
@@ -36,6 +40,7 @@ from msgspec import Struct
 
 from models.queries import Query
 from models.records import AID, KINDS, NOTICES, Kind, is_notice
+from models.several import Several
 
 __all__ = ["CLEAR", "CLEAR_OFFER", "LEAST_SPREAD", "Head", "Terms", "logistic", "logit"]
 
@@ -70,6 +75,8 @@ class Head(Struct, frozen=True, dict=True):
     clear: float = CLEAR
     clear_offer: float | None = None  # of offers; None: as of needs
     priority: list[float] = []  # (d + 2,): a line, then its constants for "urgent" and for "soon or urgent"
+    several: Several | None = None  # what a post asks for beside its first reading
+    languages: dict[str, float] = {}  # log-odds by which readings of a language are likelier, or less, than all
 
     @cached_property
     def place(self) -> dict[str, int]:
@@ -90,6 +97,10 @@ class Head(Struct, frozen=True, dict=True):
     def kinds(self, vectors: np.ndarray) -> list[str]:
         """What each post reads as: a query id, or "news", "met", "warning" …"""
         return [self.classes[i] for i in self.log_probabilities(vectors).argmax(axis=1)]
+
+    def spoken(self, langs: Sequence[str]) -> np.ndarray:
+        """(n,) float32: log-odds that a reading's language adds to its probability; its score stays as it is."""
+        return np.array([self.languages.get(lang, 0.0) for lang in langs], np.float32)
 
     def urgent(self, vectors: np.ndarray) -> np.ndarray:
         """(n,) float32: probability that lives hang on the next hours."""
@@ -126,7 +137,7 @@ class Head(Struct, frozen=True, dict=True):
         found = self.log_probabilities(vectors)
         out = np.empty(scores.shape, np.float32)
         taught = [i for i, query in enumerate(queries) if query.id in self.place]
-        told = self.terms([queries[i] for i in taught], found, scores[:, taught], usual[taught])
+        told = self.terms([queries[i] for i in taught], vectors, found, scores[:, taught], usual[taught])
         for i, terms in zip(taught, told, strict=True):
             out[:, i] = sum(terms.values())
         for kind in {query.kind for query in queries}:
@@ -145,9 +156,10 @@ class Head(Struct, frozen=True, dict=True):
         return self.gate(found, *_gated(kind))
 
     def terms(
-        self, queries: Sequence[Query], found: np.ndarray, scores: np.ndarray, usual: np.ndarray
+        self, queries: Sequence[Query], vectors: np.ndarray, found: np.ndarray, scores: np.ndarray, usual: np.ndarray
     ) -> Iterator[dict[str, np.ndarray]]:
         """For each query what adds up to its log-odds, by name: each (n,). found: what `log_probabilities` gave."""
+        further = {kind: self._further(vectors, found, queries, kind) for kind in AID} if self.several else {}
         gates = {kind: self.gate_of(found, kind) for kind in {query.kind for query in queries}}
         for i, query in enumerate(queries):
             if query.id in self.place:
@@ -157,7 +169,25 @@ class Head(Struct, frozen=True, dict=True):
                 weights = self.weights_unknown(query.kind)
                 looked = (scores[:, i] - usual[i, 0]) / max(float(usual[i, 1]), LEAST_SPREAD)
                 read = {"gate": weights.gate * gates[query.kind]}
-            yield {"bias": np.full(len(found), weights.bias, np.float32), "query": weights.query * looked, **read}
+            told = {"bias": np.full(len(found), weights.bias, np.float32), "query": weights.query * looked, **read}
+            if query.id in self.place and query.kind in further:
+                told["several"] = np.maximum(further[query.kind][:, i] - sum(told.values()), 0)
+            yield told
+
+    def _further(self, vectors: np.ndarray, found: np.ndarray, queries: Sequence[Query], kind: str) -> np.ndarray:
+        """(n, q): log-odds that a post says this beside its likeliest reading of the kind, at most that one's; −∞ for
+        the likeliest itself and for queries of another kind."""
+        assert self.several
+        own = [query.id if query.kind == kind else "" for query in queries]
+        rows = self._rows_of(kind)
+        likeliest = np.array(rows)[found[:, rows].argmax(axis=1)]
+        with np.errstate(divide="ignore"):
+            p = (self._whole(found) * self._share(found, kind))[:, None] * logistic(self.several.log_odds(vectors, own))
+            odds = np.log(p) - np.log1p(-p)
+        most = self.taught.head * _log_odds(found[:, rows].max(axis=1)) + self.taught.bias
+        odds[likeliest[:, None] == np.array([self.place.get(name, -1) for name in own])] = -np.inf
+        capped: np.ndarray = np.minimum(odds, most[:, None])
+        return capped
 
     def shared(self, queries: Sequence[Query], vectors: np.ndarray, likely: np.ndarray) -> np.ndarray:
         """(n, q) float32: scores from the readings' probabilities, also (n, q). A query never taught keeps its own."""
@@ -165,7 +195,7 @@ class Head(Struct, frozen=True, dict=True):
         if self.actionable is None:
             return out
         found = self.log_probabilities(vectors)
-        whole = logistic(self.actionable.gate * self.gate(found, *AID) + self.actionable.bias)
+        whole = self._whole(found)
         for kind in AID:
             rows = [i for i, query in enumerate(queries) if query.kind == kind and query.id in self.place]
             if rows:
@@ -173,8 +203,17 @@ class Head(Struct, frozen=True, dict=True):
                 clear = np.minimum(1, self._share(found, kind) / doubt)
                 most = np.maximum(self._most(found, kind, {queries[i].id for i in rows}), likely[:, rows].max(axis=1))
                 out[:, rows] *= (whole * clear / most)[:, None]
+                if self.several:
+                    said = logistic(self.several.log_odds(vectors, [queries[i].id for i in rows]))
+                    out[:, rows] = np.maximum(out[:, rows], (whole * clear)[:, None] * said)
         best: np.ndarray = np.maximum(out, likely)
         return best
+
+    def _whole(self, found: np.ndarray) -> np.ndarray:
+        """(n,): how likely a responder could act on the post at all; 1 where that was not learnt."""
+        if self.actionable is None:
+            return np.ones(len(found), np.float32)
+        return logistic(self.actionable.gate * self.gate(found, *AID) + self.actionable.bias)
 
     def _most(self, found: np.ndarray, kind: str, active: set[str]) -> np.ndarray:
         """(n,): of the kind's classes that are no active query, the likeliest one's probability.

@@ -23,6 +23,10 @@ def tell(
     terms = terms_of(matcher, own, read.shipped, read.which)
     if read.added.any():
         _say_taught(matcher, terms, read.added, terms_of(matcher, own, read.scores, read.which))
+    if head and posts:
+        for told, by in zip(terms, head.spoken([posts[row].lang for row in read.rows]), strict=True):
+            if by:
+                told["language"] = float(by)
     urgent = head.urgent(own) if head else None
     priorities = head.priorities(own) if head else np.zeros((len(own), 0), np.float32)
     found = []
@@ -65,7 +69,7 @@ def terms_of(
     for i, at in by_value(np.asarray(which, np.int64)):
         if head and log_probabilities is not None:
             directed = matcher.directed(vectors[at], np.array([i]))
-            (of,) = head.terms([matcher.queries[i]], log_probabilities[at], directed, matcher.usual[[i]])
+            (of,) = head.terms([matcher.queries[i]], vectors[at], log_probabilities[at], directed, matcher.usual[[i]])
         else:
             of = matcher.levels.terms(i, scores[at])
         for row, place in enumerate(at):

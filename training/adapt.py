@@ -87,6 +87,13 @@ def main(config: Config) -> Path:
     place = {name: i for i, name in enumerate(names)}
     labels, weights = np.array([place[label] for label in taught.labels]), torch.tensor(taught.weights)
     tower = Tower(config.model, config.frozen)
+    posts, partners = np.flatnonzero(~standing), _Partners(labels, names, standing)
+    batches = max(1, len(posts) // config.batch)
+    steps = max(1, round(config.epochs * batches))
+    # only what some step draws is read: at less than an epoch that is far from all
+    drawn = [np.random.default_rng([config.seed, 2, step]).choice(len(held), config.others) for step in range(steps)]
+    held = [held[i] for i in np.unique(np.concatenate(drawn))]
+    drawn = np.searchsorted(np.unique(np.concatenate(drawn)), np.stack(drawn))
     read, read_held = tower.lower(tower.ids(taught.texts)), tower.lower(tower.ids(held))
     before, held_before = tower.read(read), tower.read(read_held)
     mean, turn = even_out(before[torch.from_numpy(standing)].numpy(), config.evened)
@@ -94,8 +101,6 @@ def main(config: Config) -> Path:
     weight, bias = fit_classes(HeadConfig(), evening(before).numpy(), taught, names)
     head = torch.nn.Linear(weight.shape[1], len(names))
     head.load_state_dict({"weight": torch.tensor(weight).float(), "bias": torch.tensor(bias).float()})
-    posts, partners = np.flatnonzero(~standing), _Partners(labels, names, standing)
-    batches = max(1, len(posts) // config.batch)
 
     def losses(step: int) -> Iterator[torch.Tensor]:
         epoch, place_in_it = divmod(step, batches)
@@ -109,11 +114,10 @@ def main(config: Config) -> Path:
         apart = supervised_contrast(space, wanted, config.temperature)
         moved = (1 - (vectors * before[torch.from_numpy(rows)]).sum(1)).mean()
         yield (named * weights[rows]).mean() + config.contrast * apart + config.hold * moved
-        others = rng.choice(len(held), config.others, replace=False)
+        others = drawn[step]
         now = evening(tower.vectors([read_held[i] for i in others]))
         yield config.hold_others * (1 - (now * evening(held_before[torch.from_numpy(others)])).sum(1)).mean()
 
-    steps = max(1, round(config.epochs * batches))
     pace = Pace(steps, config.rate, max(1, steps // 10), config.seed, 200, clip=1.0)
     learning = torch.nn.ModuleDict({"layers": tower.learning, "head": head})
     key = run_key(config, hash_rows(zip(taught.texts, taught.labels, taught.weights, strict=True)))

@@ -1,4 +1,5 @@
-"""What classes of posts are learnt from: rows of text, class and weight, for the head and for its words.
+"""What classes of posts are learnt from: rows of text, class and weight, for the head and for its words; and of the
+needs and offers among them everything that each asks for or offers.
 
 The query packs, the written posts and the real posts that were read (training/posts), asking messages of the learning
 half of disaster-messages-multilingual where its annotators agree (water, food, shelter, clothing, medical help,
@@ -21,7 +22,7 @@ from training.labels import everyday
 from training.posts import LabelledPost, read_posts, written_posts
 from training.taught import classes_taught, read_taught
 
-__all__ = ["MAY_LEARN", "Shares", "Taught", "material", "read_material"]
+__all__ = ["MAY_LEARN", "Asked", "Shares", "Taught", "asked", "material", "read_material"]
 
 MAY_LEARN = frozenset(
     ("crisislex-t26", "crisislex-t6", "disaster-messages-multilingual", "idrisi-lmr-ar", "need-offer-nepal-italy")
@@ -59,6 +60,15 @@ class Taught(Struct, frozen=True):
     weights: list[float]
 
 
+class Asked(Struct, frozen=True):
+    """Needs and offers, each with all the queries it is a right reading of."""
+
+    texts: list[str]
+    queries: list[frozenset[str]]
+    known: list[frozenset[str] | None]  # queries that the labels tell of; None = all
+    weights: list[float]
+
+
 def material(
     config: Shares, posts: Sequence[LabelledPost], messages: Sequence[dict], sentences: Sequence[str] = ()
 ) -> Taught:
@@ -91,9 +101,29 @@ def material(
     return Taught(texts, labels, weights)
 
 
-def read_material(config: Shares) -> tuple[Taught, list[LabelledPost]]:
+def asked(config: Shares, posts: Sequence[LabelledPost], messages: Sequence[dict]) -> Asked:
+    """What the needs and offers of the same sources ask for and offer, several at once among them.
+
+    A message tells of the agreed categories alone.
+    """
+    rows: list[tuple[str, frozenset[str], frozenset[str] | None, float]] = []
+    aid = frozenset(query.id for query in aid_queries())
+    for post in posts:
+        if not post.judges and (post.use != "read" or post.origin in MAY_LEARN) and (right := post.right & aid):
+            rows.append((post.text, right, None, config.read if post.use == "read" else 1.0))
+    rows += [(text, frozenset((query.id,)), None, config.packs) for query in aid_queries() for _, text in query.texts()]
+    agreed = frozenset(f"need.{name}" for name in AGREED.values())
+    for message in messages:
+        found = frozenset(f"need.{AGREED[name]}" for name in message["labels"] if name in AGREED)
+        if found and ("request" in message["labels"] or message.get("genre") == "direct"):
+            rows.append((message["text"], found, agreed, config.messages))
+    return Asked(*map(list, zip(*rows, strict=True)))
+
+
+def read_material(config: Shares) -> tuple[Taught, Asked, list[LabelledPost]]:
     """All of it, and every labelled post, those that judge too. Raises DataError if a set is not there."""
     root = data_dir()
     posts = written_posts() + read_posts(root)
     messages = [m for m in read_messages(root) if in_train_half(str(m["id"]))]
-    return material(config, posts, messages, everyday(root, config.everyday, config.seed)), posts
+    taught = material(config, posts, messages, everyday(root, config.everyday, config.seed))
+    return taught, asked(config, posts, messages), posts

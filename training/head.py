@@ -30,12 +30,14 @@ from models.encoders.registry import OWN
 from models.encoders.words import WordedEncoder
 from models.matching import Matcher
 from models.queries import aid_queries, background_texts, load_queries
-from models.reading import CLEAR_OFFER, Head, Terms
+from models.reading import CLEAR_OFFER, Head, Terms, logit
 from models.records import AID, NOTICES, PRIORITIES, is_notice
-from training.class_material import MAY_LEARN, Shares, Taught, read_material
+from training.class_material import MAY_LEARN, Asked, Shares, Taught, read_material
 from training.jobs import cache_dir, run, write_atomically, write_result
 from training.keeping import keeping
+from training.languages import fit_languages
 from training.posts import LabelledPost, classes
+from training.several import fit_several
 
 __all__ = ["Config", "fit", "fit_classes", "fit_terms", "plain_of", "that_scale"]
 
@@ -94,7 +96,7 @@ def that_scale(posts: Sequence[LabelledPost]) -> list[LabelledPost]:
 
 def right_readings(posts: Sequence[LabelledPost], query_ids: Sequence[str]) -> np.ndarray:
     """(n, q) bool: the queries each post is a right reading of."""
-    return np.array([[query in (post.label, post.second) for query in query_ids] for post in posts])
+    return np.array([[query in post.right for query in query_ids] for post in posts])
 
 
 def calibrated(head: Head, matcher: Matcher, posts: Sequence[LabelledPost], vectors: np.ndarray) -> Head:
@@ -123,7 +125,7 @@ def calibrated(head: Head, matcher: Matcher, posts: Sequence[LabelledPost], vect
     any_notice = np.repeat(head.gate(found, *NOTICES)[:, None], len(notices), axis=1)
     wanted = right_readings(posts, [matcher.queries[i].id for i in aid]).any(axis=1)
     (k,), d = fit_terms(either[:, None], wanted, weight)
-    return msgspec.structs.replace(
+    scaled = msgspec.structs.replace(
         head,
         taught=terms(aid, scores, None),
         unknown=terms(aid, standard, own),
@@ -131,6 +133,13 @@ def calibrated(head: Head, matcher: Matcher, posts: Sequence[LabelledPost], vect
         taught_notice=terms(notices, scores, None),
         unknown_notice=terms(notices, standard, any_notice),
     )
+    queries = [matcher.queries[i] for i in aid]
+    likely = scaled.probabilities(queries, vectors, scores[:, aid], matcher.usual[aid])
+    first = scaled.shared(queries, vectors, likely).argmax(axis=1)
+    right = right_readings(posts, [query.id for query in queries])
+    rows = np.arange(len(posts))
+    languages = fit_languages(logit(likely[rows, first]), right[rows, first], weight, [p.lang for p in posts])
+    return msgspec.structs.replace(scaled, languages=languages)
 
 
 def _classed(head: Head, matcher: Matcher, notice: bool) -> list[int]:
@@ -183,8 +192,13 @@ def of_words(config: Config, encoder: Encoder, names: list[str]) -> np.ndarray:
     return np.array([[config.words / told.share * (axis == name) for axis in told.classes] for name in names])
 
 
-def fit(config: Config, encoder: Encoder, posts: Sequence[LabelledPost], taught: Taught) -> Calibration:
-    """A calibration with the head learnt from `taught`; its terms and lines from `posts`, as each may be used."""
+def fit(
+    config: Config, encoder: Encoder, posts: Sequence[LabelledPost], taught: Taught, asked: Asked | None = None
+) -> Calibration:
+    """A calibration with the head learnt from `taught`; its terms and lines from `posts`, as each may be used.
+
+    asked: what of `posts` asks for several things is learnt from; None: nothing of the kind is.
+    """
     queries = load_queries()
     names = classes(posts, [query.id for query in queries])
     plain, words = plain_of(encoder), of_words(config, encoder, names)
@@ -192,6 +206,10 @@ def fit(config: Config, encoder: Encoder, posts: Sequence[LabelledPost], taught:
     weight, unheard = np.hstack([weight, words]), [0.0] * words.shape[1]
     learning = [p for p in posts if not p.judges and (p.use != "read" or p.origin in MAY_LEARN)]
     labelled = [p for p in learning if p.urgency]
+    several = None
+    if asked:
+        several = fit_several(plain.encode(asked.texts), asked, names, config.strength, config.iterations)
+        several = msgspec.structs.replace(several, weight=[[*row, *unheard] for row in several.weight])
     head = Head(
         names,
         [[round(float(x), 4) for x in row] for row in weight],
@@ -201,6 +219,7 @@ def fit(config: Config, encoder: Encoder, posts: Sequence[LabelledPost], taught:
         clear_offer=CLEAR_OFFER,
         urgency=_widened(fit_urgency(config, plain.encode([p.text for p in learning]), learning), plain.dim, unheard),
         priority=_widened(fit_priority(config, plain.encode([p.text for p in labelled]), labelled), plain.dim, unheard),
+        several=several,
     )
     matcher = ready(Loaded(OWN, encoder), queries).matcher
     scaling = that_scale(posts)
@@ -216,8 +235,8 @@ def _widened(line: list[float], dim: int, unheard: list[float]) -> list[float]:
 def main(config: Config) -> Calibration:
     path = folder_of(config.encoder or None)
     encoder = keeping(load(path).encoder, cache_dir() / "vectors")
-    taught, posts = read_material(config)
-    calibration = fit(config, encoder, posts, taught)
+    taught, asked, posts = read_material(config)
+    calibration = fit(config, encoder, posts, taught, asked)
     content = msgspec.json.encode(calibration) + b"\n"
     if config.install:
         add_file(path, CALIBRATION, content)

@@ -100,7 +100,7 @@ def main(config: Config) -> Manifest:
     path = folder_of(config.encoder or None)
     encoder = load_encoder(path)
     plain = encoder.encoder if isinstance(encoder, WordedEncoder) else encoder
-    taught, posts = read_material(config)
+    taught, _, posts = read_material(config)
     names = classes(posts, [query.id for query in load_queries()])
     cleaned = [clean(text, plain.cleaning) for text in taught.texts]
     words = fit_words(config, cleaned, taught, names)

@@ -11,6 +11,7 @@ from models.matching import READINGS, MatchConfig, Matcher
 from models.queries import Query
 from models.reading import CLEAR, CLEAR_OFFER, Head, Terms
 from models.records import Post
+from models.several import Several
 from models.telling import terms_of
 
 DIM = 4
@@ -270,3 +271,56 @@ def test_a_post_of_a_category_that_nobody_asks_about_is_not_told_as_another():
     both, food_alone = matcher(NEED, FOOD, learnt=learnt), matcher(FOOD, learnt=learnt)
     assert [m.query_id for m in both.match(["1"], water, "axes") if m.level == "alert"] == ["need.water"]
     assert not food_alone.match(["1"], water, "axes")
+
+
+def says_water_too(bias: float = -3.0) -> Head:
+    """A head whose softmax tells water from food, and which knows that axis 3 says water whatever else is said."""
+    several = Several(["need.water"], [[0.0, 0.0, 0.0, 6.0]], [bias])
+    return head(actionable=Terms(query=0.0, gate=1.0), several=several)
+
+
+def test_what_a_post_asks_for_beside_its_first_reading_alerts_too():
+    food_and_water = np.array([[0.0, 0.0, 1.2, 0.8]], np.float32)
+    one = matcher(NEED, FOOD, learnt=head(actionable=Terms(query=0.0, gate=1.0)))
+    several = matcher(NEED, FOOD, learnt=says_water_too())
+    assert [m.query_id for m in one.match(["1"], food_and_water, "axes") if m.level == "alert"] == ["need.food"]
+    found = several.match(["1"], food_and_water, "axes")
+    assert [(m.query_id, m.level) for m in found] == [("need.food", "alert"), ("need.water", "alert")]
+
+
+@given(arrays(np.float32, (6, DIM), elements=st.floats(-1, 1, width=32)), st.floats(-6, 6))
+def test_a_further_reading_is_as_likely_as_said_and_never_likelier_than_the_first(vectors, bias):
+    learnt, one = says_water_too(bias), head(actionable=Terms(query=0.0, gate=1.0))
+    several, alone = matcher(NEED, OFFER, FOOD, learnt=learnt), matcher(NEED, OFFER, FOOD, learnt=one)
+    ids = [query.id for query in several.queries]
+    water, food = ids.index("need.water"), ids.index("need.food")
+    p = np.exp(one.log_probabilities(vectors)).astype(float)
+    need, said = p[:, 0] + p[:, 2], 1 / (1 + np.exp(-(6.0 * vectors[:, 3] + bias)))
+    before, after = alone.probabilities(vectors), several.probabilities(vectors)
+    expected = np.where(p[:, 0] < p[:, 2], np.maximum(before[:, water], np.minimum(need * said, before[:, food])), 0)
+    further = p[:, 0] < p[:, 2]
+    np.testing.assert_allclose(after[further, water], expected[further], rtol=2e-3, atol=1e-5)
+    np.testing.assert_array_equal(after[~further], before[~further])
+    np.testing.assert_array_equal(after[:, food], before[:, food])
+    first = alone.scores(vectors).argmax(axis=1)
+    at = np.arange(len(vectors))
+    np.testing.assert_allclose(several.scores(vectors)[at, first], alone.scores(vectors).max(axis=1), rtol=1e-5)
+    assert (several.scores(vectors) >= alone.scores(vectors) - 1e-6).all()
+
+
+def test_what_explains_a_further_reading_adds_up_too():
+    (_, told) = matcher(NEED, FOOD, learnt=says_water_too()).match(
+        ["1"], np.array([[0, 0, 1.2, 0.8]], np.float32), "axes"
+    )
+    assert told.query_id == "need.water" and told.terms["several"] > 0
+    assert 1 / (1 + np.exp(-sum(told.terms.values()))) == pytest.approx(told.probability, abs=2e-3)
+
+
+def test_a_language_moves_the_probability_by_what_was_measured_and_neither_score_nor_level():
+    posts = [Post(str(i), "x", 0.0, 0.0, lang=lang) for i, lang in enumerate(("ht", "en"))]
+    made = matcher(NEED, learnt=head(languages={"ht": -1.0}))
+    there, here = made.match(["0", "1"], np.array([[0.3, 0, 0, 0]] * 2, np.float32), "axes", posts)
+    assert (there.score, there.level) == (here.score, here.level)
+    odds = [np.log(m.probability / (1 - m.probability)) for m in (there, here)]
+    assert odds[0] - odds[1] == pytest.approx(-1.0, abs=0.02)
+    assert there.terms == here.terms | {"language": -1.0}

@@ -6,10 +6,11 @@ import pytest
 from models.queries import load_queries
 from models.reading import Head, Terms
 from models.records import PRIORITIES, is_notice
-from training.class_material import MAY_LEARN, Taught, material
+from training.class_material import MAY_LEARN, Asked, Taught, asked, material
 from training.head import Config, fit_classes, fit_priority, fit_terms, right_readings
 from training.labels import everyday, ordinary
 from training.posts import LabelledPost
+from training.several import fit_several
 
 QUERIES = [query.id for query in load_queries()]
 
@@ -101,3 +102,40 @@ def test_a_second_reading_is_right_too():
     both = LabelledPost("x", "en", "e", "need.water", "need.food", None, None, "written", "stream")
     right = right_readings([both], QUERIES)
     assert {QUERIES[i] for i in np.flatnonzero(right[0])} == {"need.water", "need.food"}
+
+
+def test_what_a_post_also_says_is_right_too():
+    several = LabelledPost(
+        "x", "en", "e", "need.water", "need.food", None, None, "written", "stream", also=("need.shelter",)
+    )
+    right = right_readings([several], QUERIES)
+    assert {QUERIES[i] for i in np.flatnonzero(right[0])} == {"need.water", "need.food", "need.shelter"}
+
+
+def test_needs_and_offers_are_learnt_with_all_they_ask_for_and_a_message_tells_of_the_agreed_categories_alone():
+    several = LabelledPost("p", "en", "e", "need.water", "need.tools", None, None, "written", "stream")
+    judges = LabelledPost("j", "en", "e", "need.water", None, None, None, "written", "stream", judges=True)
+    message = {"text": "m", "labels": ["request", "water", "food", "medical_products", "money"]}
+    found = asked(Config(), [several, judges, post("written", "stream")], [message, {"text": "n", "labels": ["water"]}])
+    rows = {
+        text: (queries, known) for text, queries, known in zip(found.texts, found.queries, found.known, strict=True)
+    }
+    assert not rows.keys() & {"j", "n", "written stream False"}
+    assert rows["p"] == ({"need.water"}, None)  # what is no query is left out
+    assert rows["m"][0] == {"need.water", "need.food", "need.medicine"} < rows["m"][1]
+    assert "need.money" not in rows["m"][1]
+
+
+def test_each_of_several_is_learnt_from_the_posts_of_its_kind_that_tell_of_it():
+    rng = np.random.default_rng(0)
+    says = rng.random((4_000, 3)) < 0.5
+    vectors = (says + rng.normal(0, 0.1, says.shape)).astype(np.float32)
+    names = ["need.water", "need.food", "offer.water"]
+    queries = [frozenset(name for name, own in zip(names, row, strict=True) if own) for row in says]
+    told = frozenset(("need.water",))
+    known = [None if i % 2 else told for i in range(len(queries))]
+    found = fit_several(vectors, Asked([""] * 4_000, queries, known, [1.0] * 4_000), [*names, "need.money"], 1e3, 200)
+    assert set(found.queries) == {"need.water", "need.food"}  # every post that offers offers water: nothing to learn
+    odds = found.log_odds(np.eye(3, dtype=np.float32), ["need.food", "offer.water", "need.water"])
+    assert (odds[:, 0] > 0).tolist() == [False, True, False] and (odds[:, 2] > 0).tolist() == [True, False, False]
+    assert np.isneginf(odds[:, 1]).all()

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from models.encoders.protocol import Encoder
 from models.matching import Matcher
+from models.reading import logistic, logit
 from models.records import PRIORITIES, is_notice
 from training.metrics.alerting import Told
 from training.posts import LabelledPost
@@ -50,7 +51,8 @@ class Reader:
         self.needs, self.offers = (np.array([q.kind == kind for q in matcher.queries]) for kind in ("need", "offer"))
         self.aid = np.flatnonzero(self.needs | self.offers)
 
-    def read(self, texts: Sequence[str]) -> Read:
+    def read(self, texts: Sequence[str], langs: Sequence[str] = ()) -> Read:
+        """langs: of the texts, which move probabilities; empty = not known."""
         vectors = self.encoder.encode(texts)
         matcher, scores = self.matcher, self.matcher.scores(vectors)
         readings: list[list] = [[] for _ in texts]
@@ -61,7 +63,9 @@ class Reader:
         aid = scores[:, self.aid]
         first = [self.ids[self.aid[i]] for i in aid.argmax(axis=1)] if len(texts) else []
         sure = matcher.probabilities(vectors)
-        if sure is not None:
+        if sure is not None and matcher.head:
+            if langs:
+                sure = logistic(logit(sure) + matcher.head.spoken(langs)[:, None])
             likeliest, standing = first, aid.max(axis=1, initial=0.0).astype(float)
             probability = sure[np.arange(len(texts)), [self.ids.index(query) for query in first]].astype(float)
         else:
@@ -113,9 +117,11 @@ class Judged(Struct, frozen=True):
 
 def judge(reader: Reader, posts: Sequence[LabelledPost]) -> Judged:
     """The posts as they are read."""
-    read = reader.read([post.text for post in posts])
+    read = reader.read([post.text for post in posts], [post.lang for post in posts])
     told = [
-        Told(p.gold, p.second or "", p.urgency == "urgent", p.weight, read.alert[i], read.also[i], read.first[i])
+        Told(
+            p.gold, p.second or "", p.urgency == "urgent", p.weight, read.alert[i], read.also[i], read.first[i], p.also
+        )
         for i, p in enumerate(posts)
     ]
     right = np.array([query in t.labels for query, t in zip(read.likeliest, told, strict=True)], bool)

@@ -3,10 +3,11 @@
     python -m training.evaluate scales                   # the bundled encoder (CRISIS_DATA)
     python -m training.evaluate scales encoder=DIR
 
-What ships is one line for all queries and languages (`training.head`). Here it stands beside that line shifted for each
-language, isotonic regression over all queries, and isotonic regression for each query, the last two ways trusted by
-n / (n + 20) of n posts. Of every post the likeliest reading's probability is judged, on the posts that probabilities
-are fitted on, a fifth of their events at a time. Log loss and calibration error: lower is better.
+What ships is one line for all queries, shifted by language (`training.head`). Here stand one line alone, that line
+shifted for each language, isotonic regression over all queries, and isotonic regression for each query, the last
+trusted by n / (n + 20) of n posts, as shifts are. Of every post the likeliest reading's probability is judged, on the
+posts that probabilities are fitted on, a fifth of their events at a time. Log loss and calibration error: lower is
+better.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from training.files import data_dir, hash_rows
 from training.head import fit_terms, that_scale
 from training.jobs import cache_dir, write_result
 from training.keeping import keeping
+from training.languages import fit_languages, trust
 from training.metrics.alerting import calibration_error, reliability
 from training.posts import read_posts, written_posts
 
 __all__ = ["Config", "PRESETS", "main"]
 
 RESULT = Path("training/results/scales.json")
-TRUST = 20.0  # posts at which a language's, or a query's, own scale counts as much as everybody's
 SHOWN = 0.1  # probability from which a post is shown at all
 LEAST = 200  # posts of a language whose calibration error is told by itself
 
@@ -75,22 +76,8 @@ def one_line(known: Rows, judged: Rows) -> np.ndarray:
 def line_by_language(known: Rows, judged: Rows) -> np.ndarray:
     """The line, shifted so that a language's posts hold on the mean, by what its n posts are trusted."""
     (slope,), bias = fit_terms(known.odds[:, None], known.right, known.weight)
-    out = slope * judged.odds + bias
-    for language in np.unique(judged.language):
-        own = known.part(known.language == language)
-        if own.right.any() and not own.right.all():
-            out[judged.language == language] += trust(len(own.odds)) * shift(slope * own.odds + bias, own)
-    return logistic(out)
-
-
-def shift(odds: np.ndarray, rows: Rows) -> float:
-    """What is added to log-odds, (n,), so that their mean probability is the share that is right (by bisection)."""
-    low, high, share = -20.0, 20.0, np.average(rows.right, weights=rows.weight)
-    for _ in range(50):
-        middle = (low + high) / 2
-        more = np.average(logistic(odds + middle), weights=rows.weight) < share
-        low, high = (middle, high) if more else (low, middle)
-    return (low + high) / 2
+    moved = fit_languages(slope * known.odds + bias, known.right, known.weight, known.language.tolist())
+    return logistic(slope * judged.odds + bias + [moved.get(lang, 0.0) for lang in judged.language.tolist()])
 
 
 def isotonic(known: Rows, judged: Rows) -> np.ndarray:
@@ -112,13 +99,9 @@ def isotonic_by_query(known: Rows, judged: Rows) -> np.ndarray:
     return out
 
 
-def trust(n: int) -> float:
-    return n / (n + TRUST)
-
-
 WAYS: dict[str, Way] = {
-    "one line, as shipped": one_line,
-    "a line shifted by language": line_by_language,
+    "one line": one_line,
+    "a line shifted by language, as shipped": line_by_language,
     "isotonic": isotonic,
     "isotonic by query": isotonic_by_query,
 }
@@ -163,7 +146,7 @@ def main(config: Config) -> Path:
     mean = {name: np.mean([p.weight for p in posts if p.origin == name]) for name in {p.origin for p in posts}}
     rows = Rows(
         logit(read.probability),
-        np.array([query in (p.gold, p.second) for query, p in zip(read.likeliest, posts, strict=True)]),
+        np.array([query in p.right for query, p in zip(read.likeliest, posts, strict=True)]),
         np.array([post.weight / mean[post.origin] for post in posts]),
         np.array([post.lang for post in posts]),
         np.array(read.likeliest),

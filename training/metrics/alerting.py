@@ -1,7 +1,7 @@
 """How good alerts are: do they tell what a post is, do their probabilities hold, what are they worth to a responder?
 
-A *right* reading is one of the post's labels, `gold` or `second`. Weights are the posts of a stream that a labelled
-post stands for; without them every post counts once.
+A *right* reading is one of the post's labels: `gold`, `second` or what it also says. Weights are the posts of a stream
+that a labelled post stands for; without them every post counts once.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ __all__ = [
     "ndcg",
     "push",
     "ranked_precision",
+    "reading_counts",
     "reliability",
     "share",
     "type_overlap",
@@ -45,11 +46,12 @@ class Told(Struct, frozen=True):
     alert: str = ""  # query id its alert was made for; "" = no alert
     also: tuple[str, ...] = ()  # further queries of the same alert
     first: str = ""  # the query it scores highest under, alert or not
+    more: tuple[str, ...] = ()  # right readings beside `gold` and `second`
 
     @property
     def labels(self) -> set[str]:
         """The right readings."""
-        return {self.gold, self.second} - {NONE, ""}
+        return {self.gold, self.second, *self.more} - {NONE, ""}
 
 
 class Reliability(Struct, frozen=True):
@@ -119,6 +121,23 @@ def alert_counts(told: Sequence[Told]) -> dict[str, tuple[np.ndarray, np.ndarray
         "need_alerts_that_are_offers": (~in_kind & column(lambda p: kind_of(p.gold) == "offer"), needed),
         "right_query_first": (column(lambda p: p.first in p.labels), wanted),
         "need_or_offer_right": (kind_first, wanted),
+    }
+
+
+def reading_counts(told: Sequence[Told]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """By figure, (hits, weights), both (m,), a row a reading, not a post: what is told beside the first reading of an
+    alert and is right; of the right readings of posts that have several, those told."""
+    further = [(query in post.labels, post.weight) for post in told if post.alert for query in post.also]
+    several = [
+        (query in (post.alert, *post.also), post.weight)
+        for post in told
+        if len(post.labels) > 1
+        for query in sorted(post.labels)
+    ]
+    listed = {"further_readings_right": further, "readings_of_several_found": several}
+    return {
+        name: (np.array([hit for hit, _ in rows], bool), np.array([weight for _, weight in rows], np.float64))
+        for name, rows in listed.items()
     }
 
 

@@ -48,6 +48,12 @@ class LabelledPost(Struct, frozen=True):
     weight: float = 1.0  # posts of its stream that it stands for
     sure: bool = True
     judges: bool = False  # gold: no weight may be fitted on it; it may set the scale of probabilities
+    also: tuple[str, ...] = ()  # query ids beside `gold` and `second`: what else it asks for or offers
+
+    @property
+    def right(self) -> frozenset[str]:
+        """Every query that it is a right reading of; of a notice the notice's."""
+        return frozenset((self.label, self.second or self.label, *self.also))
 
     @property
     def label(self) -> str:
@@ -67,6 +73,7 @@ class _Written(Struct):
     near: str | None = None
     urgency: str | None = None
     places: list[str] = []
+    also: tuple[str, ...] = ()
 
 
 def written_posts(folder: Path = HERE / "written") -> list[LabelledPost]:
@@ -90,6 +97,7 @@ def written_posts(folder: Path = HERE / "written") -> list[LabelledPost]:
                     "written",
                     row.use,
                     judges=path.name.startswith("gold-"),
+                    also=row.also,
                 )
             )
     return posts
