@@ -41,7 +41,7 @@ def labelled_figures(judged: Judged, draw: Drawing) -> list[Figure]:
     weights, n = judged.weights, len(judged.posts)
     found = [draw.share(name, hits, of, weights) for name, (hits, of) in alerting.alert_counts(judged.told).items()]
     for name, (hits, own) in alerting.reading_counts(judged.told).items():
-        found.append(draw.share(name, hits, np.ones(len(hits), bool), own))
+        found.append(draw.share(name, hits, np.ones(len(hits), bool), own))  # rows are readings
     wanted = np.array([told.gold != NONE for told in judged.told], bool)
     if wanted.any() and not wanted.all():
         found.append(draw.precision("ap_against_none", judged.best, wanted, weights, n))

@@ -125,7 +125,11 @@ def _written(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
     groups |= {"8 languages": lambda post: post.event.startswith("75-")}
     groups |= {"8 other languages": lambda post: post.event.startswith("87-")}
     groups |= {"8 new languages": lambda post: post.event.startswith("101-")}
-    return _labelled(reader, config, "written", [p for p in written_posts() if p.judges], groups)
+    posts = [p for p in written_posts() if p.judges]
+    found, details, told = _labelled(reader, config, "written", [p for p in posts if p.use != "several"], groups)
+    several = judge(reader, [p for p in posts if p.use == "several"])
+    found["written: several at once"] = figures.labelled_figures(several, _draw(config))
+    return found, details, hash_rows([told, *(p.text for p in several.posts)])
 
 
 def _read(reader: Reader, config: Config) -> tuple[Parts, dict, str]:

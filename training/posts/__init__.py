@@ -44,7 +44,7 @@ class LabelledPost(Struct, frozen=True):
     near: str | None  # of NEAR, where gold is "none"
     urgency: str | None  # "urgent" | "soon" | "routine"
     origin: str  # "written", or the set it was read in
-    use: str  # written: "stream", "needs and offers" or "near misses"; read: "read"
+    use: str  # written: "stream", "needs and offers", "near misses", "several"; read: "read"
     weight: float = 1.0  # posts of its stream that it stands for
     sure: bool = True
     judges: bool = False  # gold: no weight may be fitted on it; it may set the scale of probabilities
