@@ -259,6 +259,19 @@ def test_the_paper_preset_is_the_papers():
     assert paper.checkpoint_every == paper.validate_every == 30_000
 
 
+def test_the_run_takes_adam_as_its_knobs_say(tmp_path, base, monkeypatch):
+    taken = []
+
+    def stopped(module, losses, pace, *rest, **knobs):
+        taken.append(pace)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(robust, "fit", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        robust.main(smoke(tmp_path, f"base={base}", "betas=0.8,0.6", "eps=0.5", "clip=3"))
+    assert (taken[0].betas, taken[0].eps, taken[0].clip, taken[0].weight_decay) == ((0.8, 0.6), 0.5, 3, 0)
+
+
 def test_a_line_that_a_file_repeats_is_read_once_so_that_none_is_both_held_out_and_learnt(tmp_path):
     path = tmp_path / "lines.txt"
     path.write_text("water please\nfood please\nwater please\n" * 3)
