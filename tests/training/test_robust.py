@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 from pathlib import Path
@@ -243,6 +244,24 @@ def test_what_does_not_fit_together_is_refused(tmp_path, base):
     with pytest.raises(EncoderError, match="no character-aware encoder"):
         load_character_encoder(tmp_path)
     assert transform("leet", "", Random(0)) == ""
+
+
+def test_flores_dev_validates_where_it_is_asked_for_and_none_of_it_is_learnt(tmp_path, monkeypatch):
+    monkeypatch.setenv("CRISIS_DATA", str(tmp_path))
+    (tmp_path / "flores200").mkdir()
+    for name, lines in {
+        "en.txt.gz": ["the river rose", "a test line", "roads are closed", "no power"],
+        "meta.tsv.gz": ["split", "dev", "devtest", "dev", "dev"],
+    }.items():
+        with gzip.open(tmp_path / "flores200" / name, "wt") as file:
+            file.write("\n".join(lines) + "\n")
+    corpus = [Text(text, "en") for text in ("we need water", "no power", "the river rose", "come by boat")]
+    train, held = robust.parted(robust.Config(held_out="flores"), corpus)
+    assert [t.text for t in held] == ["the river rose", "roads are closed", "no power"]
+    assert {t.text for t in train} == {"we need water", "come by boat"}
+    train, held = robust.parted(robust.Config(validation=1), corpus)
+    assert len(held) == 1 and {*train, *held} == {*corpus} and not {*train} & {*held}
+    assert robust.PRESETS["paper"].held_out == "flores" and robust.PRESETS["laptop"].held_out == "texts"
 
 
 def test_the_paper_preset_is_the_papers():
