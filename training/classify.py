@@ -27,6 +27,7 @@ from sklearn.model_selection import train_test_split
 from models.encoders.bundle import MANIFEST
 from models.encoders.load import FLOOD, load_encoder
 from models.encoders.protocol import Encoder
+from models.encoders.stored_cleaning import store_cleaning
 from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training.bundled_posts import bundled_posts
@@ -111,8 +112,7 @@ def read_dataset(config: Config) -> Dataset:
     if 0 < config.most < len(table):
         chosen = np.random.default_rng(config.split_seed).choice(len(table), config.most, replace=False)
         table = [table[i] for i in np.sort(chosen)]
-    cleaning = Cleaning(mention_token=config.mention_token)
-    texts = [clean(row[config.text], cleaning) for row in table]
+    texts = [clean(row[config.text], cleaning_of(config)) for row in table]
     names, labels = np.unique([row[config.label] for row in table], return_inverse=True)
     counts = Counter(labels.tolist())
     if len(names) < 2:
@@ -139,6 +139,11 @@ def read_dataset(config: Config) -> Dataset:
     return Dataset(
         texts, labels, names.tolist(), rows, hash_rows([table, rows["train"].tolist(), rows["test"].tolist()])
     )
+
+
+def cleaning_of(config: Config) -> Cleaning:
+    """How texts are read, while it learns and by whoever loads the model."""
+    return Cleaning(mention_token=config.mention_token)
 
 
 class Head(torch.nn.Module):
@@ -168,6 +173,7 @@ class MeanPooled(torch.nn.Module):
         self.body = AutoModel.from_pretrained(base)
         self.dropout = torch.nn.Dropout(config.dropout)
         self.linear = torch.nn.Linear(self.body.config.hidden_size, classes)
+        self._cleaning = cleaning_of(config)
         self._ids = self.tokenizer(texts, truncation=True, max_length=config.max_length)["input_ids"]
 
     def forward(self, index: np.ndarray) -> torch.Tensor:
@@ -187,6 +193,7 @@ class MeanPooled(torch.nn.Module):
             {"linear.weight": self.linear.weight.detach(), "linear.bias": self.linear.bias.detach()},
             folder / "head.safetensors",
         )
+        store_cleaning(folder, self._cleaning)
 
 
 def builder(config: Config, data: Dataset) -> Callable[[], Head | MeanPooled]:

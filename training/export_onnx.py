@@ -3,6 +3,7 @@
 
 python -m training.export_onnx minilm out=DIR                       # the teacher, all-MiniLM-L6-v2, int8
 python -m training.export_onnx MODEL out=DIR precision=fp32 licence=MIT
+python -m training.export_onnx e5-cut out=e5-small evened=0.5       # a model as it came, its space evened out
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import torch
 from msgspec import Struct
 
 from models.encoders.batching import micro_batches, pad
@@ -26,6 +28,7 @@ from training.files import read_texts
 from training.jobs import read_config, run
 from training.onnx_graph import encoder_graph, observed_ranges
 from training.teacher import teacher_path
+from training.tower import even_out
 
 __all__ = ["Config", "main"]
 
@@ -40,7 +43,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     out: str = ""  # the bundle to write
     precision: str = "int8"  # or "fp32"
     reduce_range: bool = True  # 7 bits enter a product: 8 overflow on processors without VNNI, which then disagree
-    texts: str = ""  # file of texts like those to be served, for int8's scales; empty = the bundled queries
+    evened: float = 0.0  # share of an evening-out (training.tower) folded in behind the pooling; 0 = the space as it is
+    texts: str = ""  # file of texts like those to be served, for that and int8's scales; empty = the bundled queries
     max_texts: int = 2000  # of those, spread over the whole file
     licence: str = "as the model it was exported from"  # goes into the manifest
 
@@ -66,6 +70,11 @@ def main(config: Config) -> Manifest:
         raise EncoderError(f"{config.model} has no tokenizer.json: its tokenizer runs only inside transformers")
     packed = source._packed.float().cpu()
     texts = _texts(config)
+    if config.evened:
+        if packed.projection is not None:
+            raise ConfigError(f"evened={config.evened}: {config.model} has a linear map of its own: leave it as it is")
+        mean, turn = even_out(source.encode(texts), config.evened)
+        packed.project(torch.from_numpy(turn.T), torch.from_numpy(-mean @ turn))
     graph, entering = encoder_graph(packed)
     if config.precision == "int8":
         ids = source._ids([clean(text, source.cleaning) for text in texts])
@@ -90,6 +99,7 @@ def main(config: Config) -> Manifest:
         training={
             "model": Path(config.model).name,
             "reduce_range": config.reduce_range,
+            "evened": config.evened,
             "texts": Path(config.texts).name,
         },
     )

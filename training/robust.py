@@ -32,6 +32,7 @@ from models.errors import ConfigError
 from training import mlm
 from training.bundled_posts import bundled_posts
 from training.data import SOURCES, training_pairs
+from training.evaluate.material import standard_english
 from training.files import data_dir, hash_rows, read_texts
 from training.jobs import cache_dir, model_named, run, write_result
 from training.loop import BEST, Pace, fit, load_weights
@@ -82,6 +83,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     heads: int = 12
     max_length: int = 128  # pieces or words a torch student reads
     validation: int = 2_000  # texts held out
+    held_out: Literal["texts", "flores"] = "texts"  # of the texts themselves, or FLORES dev's English beside them
     validate_every: int = 200
     checkpoint_every: int = 200
     seed: int = 1
@@ -122,6 +124,7 @@ PRESETS = {
         betas=(0.9, 0.98),
         eps=1e-6,
         validation=997,
+        held_out="flores",
         validate_every=30_000,
         checkpoint_every=30_000,
     ),
@@ -174,6 +177,20 @@ def read_corpus(config: Config) -> list[Text]:
     return sample_texts(texts, config.max_texts, config.lang_temperature, config.seed, config.english)
 
 
+def parted(config: Config, corpus: list[Text]) -> tuple[list[Text], list[Text]]:
+    """(texts to learn from, texts to validate by), none in both. Raises ConfigError where nothing is left to learn."""
+    order = np.random.default_rng(config.seed).permutation(len(corpus))
+    if config.held_out == "flores":
+        lines = standard_english("research", config.validation, "dev")
+        held, known = [Text(line, "en") for line in lines], frozenset(lines)
+        train = [corpus[i] for i in order if corpus[i].text not in known]
+    else:
+        held, train = ([corpus[i] for i in part] for part in np.split(order, [config.validation]))
+    if not train:
+        raise ConfigError(f"{len(corpus)} texts, {len(held)} of them held out: none is left to train on")
+    return train, held
+
+
 def load_teacher(config: Config) -> Encoder:
     """The frozen teacher; for a static student without one, the base itself, for others the default encoder."""
     if config.teacher or config.student != "static":
@@ -188,11 +205,7 @@ def _base(config: Config) -> Path:
 def main(config: Config) -> Path:
     out = Path(config.out) if config.out else cache_dir() / f"robust-{config.student}"
     corpus = read_corpus(config)
-    order = np.random.default_rng(config.seed).permutation(len(corpus))
-    held = [corpus[i] for i in order[: config.validation]]
-    train = [corpus[i] for i in order[config.validation :]]
-    if not train:
-        raise ConfigError(f"{len(corpus)} texts, {config.validation} of them held out: none is left to train on")
+    train, held = parted(config, corpus)
     data_hash = hash_rows(corpus)
     teacher = load_teacher(config)
     target, held_target = (torch.from_numpy(targets_of(teacher, texts, config.targets)) for texts in (train, held))

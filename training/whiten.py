@@ -137,6 +137,7 @@ def main(config: Config, encoder: Encoder | None = None) -> Path:
         "by_language": {lang: [before[lang], after[lang]] for lang in judged},
         "fitted_on": kept,
         "left_out": {lang: list(pair) for lang, pair in filtered.items() if lang not in kept},
+        "by_source": {lang: list(pair) for lang, pair in filtered.items()},
         "axes": whitening.axes.shape[1],
         "anisotropy_before": anisotropy(sample),
         "anisotropy_after": anisotropy(_unit(whitening.apply(sample))),

@@ -104,7 +104,12 @@ class PackedEncoder(torch.nn.Module):
         self.projection: torch.nn.ParameterList | None = None
         if projection is not None:
             bias = projection.weight.new_zeros(len(projection.weight)) if projection.bias is None else projection.bias
-            self.projection = torch.nn.ParameterList([held(projection.weight), held(bias)])
+            self.project(held(projection.weight), held(bias))
+
+    def project(self, weight: Tensor, bias: Tensor) -> None:
+        """From here on vectors are normalise(v @ weightᵀ + bias). weight: (dim, width); bias: (dim,)."""
+        parts = [torch.nn.Parameter(part.contiguous(), requires_grad=False) for part in (weight, bias)]
+        self.projection = torch.nn.ParameterList(parts)
 
     def forward(self, ids: Tensor, positions: Tensor, starts: Tensor, longest: int) -> Tensor:
         """`Packed` → (posts, dim) float32, unit rows; dim is the width, or the projection's."""

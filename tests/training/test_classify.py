@@ -14,6 +14,8 @@ from transformers import AutoModel
 
 from models.encoders.bundle import Manifest, write_bundle
 from models.encoders.load import load_encoder
+from models.encoders.stored_cleaning import stored_cleaning
+from models.errors import ConfigError
 from models.text import Cleaning
 from training import classify, loop, mlm
 from training.bundled_posts import bundled_posts
@@ -117,6 +119,18 @@ def test_a_sample_of_the_rows_is_always_the_same(tmp_path):
     )
 
 
+def test_a_set_of_a_file_that_holds_several_is_read_alone(tmp_path):
+    path = tmp_path / "stance.tsv"
+    rows = [(f"{origin} {i}", "ab"[i % 2], origin) for origin in ("poddar", "cotfas") for i in range(40)]
+    path.write_text("text\tlabel\torigin\n" + "".join("\t".join(row) + "\n" for row in rows))
+    read = read_dataset(smoke(tmp_path, f"file={path}", "only=origin=cotfas"))
+    assert sorted(read.texts) == sorted(f"cotfas {i}" for i in range(40))
+    with pytest.raises(DataError, match="no row where origin is klein"):
+        read_dataset(smoke(tmp_path, f"file={path}", "only=origin=klein"))
+    with pytest.raises(ConfigError, match="write COLUMN=VALUE"):
+        read_dataset(smoke(tmp_path, f"file={path}", "only=cotfas"))
+
+
 def test_a_transformer_is_trained_whole_with_mean_pooling(tmp_path):
     tokenizer, model = mlm.load_start(
         mlm.Config(pieces=400, layers=1, hidden=32, heads=2, block=64), [p.text for p in bundled_posts()[:200]]
@@ -130,10 +144,13 @@ def test_a_transformer_is_trained_whole_with_mean_pooling(tmp_path):
         for i in range(60)
     ]
     path.write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for label, text in rows))
-    config = smoke(tmp_path, f"base={base}", f"file={path}", "repeats=1", "lr=0.01", "epochs=4")
+    config = smoke(
+        tmp_path, f"base={base}", f"file={path}", "repeats=1", "lr=0.01", "epochs=4", "mention_token=@MENTION"
+    )
     out = classify.main(config)
     metrics = json.loads((out / "run.json").read_text())["metrics"]
     assert metrics["macro_f1"] > 0.9 and metrics["half_width_95"] is None
+    assert stored_cleaning(out / "repeat-1" / "best").mention_token == "@X"  # as it learnt
     reloaded = AutoModel.from_pretrained(out / "repeat-1" / "best")
     assert not torch.equal(
         reloaded.embeddings.word_embeddings.weight, model.base_model.embeddings.word_embeddings.weight

@@ -260,6 +260,7 @@ def test_the_research_sets_are_read_as_their_readmes_say(data_dir, monkeypatch):
             assert len(read.texts) == len(labelled[name].texts)
     assert not {"Not labeled", "Not applicable"} & set(labelled["crisislex-t26"].labels)
     assert material.standard_english("research", 3) == sets["flores200 devtest"]["en"][:3]
+    assert not {*material.standard_english("research", 0, "dev")} & {*sets["flores200 devtest"]["en"]}
 
 
 def test_matching_and_relatedness_may_be_of_some_languages_alone(tmp_path):

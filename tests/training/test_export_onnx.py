@@ -16,7 +16,7 @@ from models.encoders.bundle import read_bundle, write_bundle
 from models.encoders.load import folder_of, load_encoder
 from models.encoders.onnx import MODEL, OnnxEncoder
 from models.encoders.packed import PackedEncoder
-from models.encoders.probes import check_probes
+from models.encoders.probes import PROBES, check_probes
 from models.encoders.transformer import TransformerEncoder
 from models.errors import BundleError, ConfigError, EncoderError
 from tests.models.tiny_transformer import TEXTS, save_tiny, tiny_model
@@ -24,6 +24,7 @@ from tests.waiting import PATIENCE_S
 from training.export_onnx import PRESETS, Config, main, read_words
 from training.jobs import run
 from training.onnx_graph import encoder_graph, even_range, observed_ranges
+from training.tower_files import write_evening
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,27 @@ def test_int8_is_near_torch_and_smaller(exported, tmp_path):
     check_probes(load_encoder(bundle), manifest.evaluation["probes"])
     main(Config(str(source), str(tmp_path / "fp32"), "fp32", max_texts=50))
     assert (bundle / MODEL).stat().st_size < 0.6 * (tmp_path / "fp32" / MODEL).stat().st_size
+
+
+def test_a_space_evened_out_is_the_models_own_turned_by_its_texts(tmp_path):
+    """By hand: (v − mean) @ axes / √√variance @ axesᵀ, made unit again, over the same texts."""
+    source = save_tiny(tmp_path)
+    (tmp_path / "texts.txt").write_text("\n".join(f"{a} {b}" for a in PROBES for b in PROBES if a and b))
+    main(Config(str(source), str(tmp_path / "b"), "fp32", evened=0.5, texts=str(tmp_path / "texts.txt")))
+    torchs = TransformerEncoder(source)
+    fitted = torchs.encode((tmp_path / "texts.txt").read_text().splitlines())
+    mean, (variance, axes) = fitted.mean(0), np.linalg.eigh(np.cov(fitted.T))
+    turned = (torchs.encode(TEXTS) - mean) @ axes @ np.diag(np.maximum(variance, variance[-1] / 1000) ** -0.25) @ axes.T
+    expected = turned / np.linalg.norm(turned, axis=1, keepdims=True)
+    np.testing.assert_allclose(load_encoder(tmp_path / "b").encode(TEXTS), expected, atol=2e-3)
+    assert read_bundle(tmp_path / "b").manifest.training["evened"] == 0.5
+
+
+def test_a_space_is_not_evened_out_twice(tmp_path):
+    source = save_tiny(tmp_path, "bert")
+    write_evening(source, np.eye(48, dtype=np.float32), np.zeros(48, np.float32))
+    with pytest.raises(ConfigError, match="has a linear map of its own"):
+        main(Config(str(source), str(tmp_path / "b"), evened=0.5, max_texts=50))
 
 
 def test_int8_products_are_integer_products(exported):

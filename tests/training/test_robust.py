@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 from pathlib import Path
@@ -245,6 +246,24 @@ def test_what_does_not_fit_together_is_refused(tmp_path, base):
     assert transform("leet", "", Random(0)) == ""
 
 
+def test_flores_dev_validates_where_it_is_asked_for_and_none_of_it_is_learnt(tmp_path, monkeypatch):
+    monkeypatch.setenv("CRISIS_DATA", str(tmp_path))
+    (tmp_path / "flores200").mkdir()
+    for name, lines in {
+        "en.txt.gz": ["the river rose", "a test line", "roads are closed", "no power"],
+        "meta.tsv.gz": ["split", "dev", "devtest", "dev", "dev"],
+    }.items():
+        with gzip.open(tmp_path / "flores200" / name, "wt") as file:
+            file.write("\n".join(lines) + "\n")
+    corpus = [Text(text, "en") for text in ("we need water", "no power", "the river rose", "come by boat")]
+    train, held = robust.parted(robust.Config(held_out="flores"), corpus)
+    assert [t.text for t in held] == ["the river rose", "roads are closed", "no power"]
+    assert {t.text for t in train} == {"we need water", "come by boat"}
+    train, held = robust.parted(robust.Config(validation=1), corpus)
+    assert len(held) == 1 and {*train, *held} == {*corpus} and not {*train} & {*held}
+    assert robust.PRESETS["paper"].held_out == "flores" and robust.PRESETS["laptop"].held_out == "texts"
+
+
 def test_the_paper_preset_is_the_papers():
     paper = robust.PRESETS["paper"]
     assert (paper.betas, paper.eps) == ((0.9, 0.98), 1e-6)  # section 5; torch's own are .999 and 1e-8
@@ -257,6 +276,19 @@ def test_the_paper_preset_is_the_papers():
         2_000_000,
     )
     assert paper.checkpoint_every == paper.validate_every == 30_000
+
+
+def test_the_run_takes_adam_as_its_knobs_say(tmp_path, base, monkeypatch):
+    taken = []
+
+    def stopped(module, losses, pace, *rest, **knobs):
+        taken.append(pace)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(robust, "fit", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        robust.main(smoke(tmp_path, f"base={base}", "betas=0.8,0.6", "eps=0.5", "clip=3"))
+    assert (taken[0].betas, taken[0].eps, taken[0].clip, taken[0].weight_decay) == ((0.8, 0.6), 0.5, 3, 0)
 
 
 def test_a_line_that_a_file_repeats_is_read_once_so_that_none_is_both_held_out_and_learnt(tmp_path):

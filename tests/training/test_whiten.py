@@ -107,6 +107,8 @@ def test_a_target_is_whitened_with_the_languages_that_remain(tmp_path):
     assert "es" not in metrics["fitted_on"] and list(metrics["by_language"]) == ["es"]
     assert set(metrics["fitted_on"]) | set(metrics["left_out"]) == set(whiten.bundled_pairs(1)["train"]) - {"es"}
     assert all(after < before for before, after in metrics["left_out"].values())
+    harmed = {lang for lang, (before, after) in metrics["by_source"].items() if after < before}
+    assert harmed == set(metrics["left_out"]) and set(metrics["fitted_on"]) == set(metrics["by_source"]) - harmed
     with pytest.raises(whiten.CrisisError, match="target=qq: no dev pairs"):
         whiten.main(smoke(tmp_path, "target=qq"), Letters(30))
 

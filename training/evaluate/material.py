@@ -98,10 +98,10 @@ def classified(name: str) -> dict[str, str]:
     return {"file": str(data_dir() / f"{source.file}.jsonl.gz"), "label": source.label, "only": source.only}
 
 
-def standard_english(material: str, most: int) -> list[str]:
-    """English sentences to be noised: FLORES devtest, or the bundled queries'. most: 0 = all."""
+def standard_english(material: str, most: int, split: str = "devtest") -> list[str]:
+    """English sentences to be noised: of FLORES devtest or dev, or the bundled queries'. most: 0 = all."""
     if material != "research":
         return [post.text for post in bundled_posts() if post.lang == "en"][: most or None]
-    split = [row["split"] for row in read_rows(data_dir() / "flores200" / "meta.tsv.gz")]
+    parts = [row["split"] for row in read_rows(data_dir() / "flores200" / "meta.tsv.gz")]
     lines = read_lines(data_dir() / "flores200" / "en.txt.gz")
-    return [line for line, part in zip(lines, split, strict=True) if part == "devtest"][: most or None]
+    return [line for line, part in zip(lines, parts, strict=True) if part == split][: most or None]

@@ -1,10 +1,10 @@
 """Figures that papers print, to be shown beside ours and marked as published; never computed here.
 
-`published.tsv` was read from the papers' text, cell by cell; the tests hold the averages that the papers
-print against the cells they are of. "Table" figure 4 of Lamsal 2023 is that figure's caption. Left out because the text
-is damaged there: CT-M1-Complete on D-01 to D-09 (table 4 of Lamsal 2023), CT-M2-BestLoss/Complete-SE with hard
-negatives on D-01 to D-09 (table 6), two cells with five decimals (table 7), most of LASER's row of Nishimwe's table 9;
-RoLASER's zeros of that table are from the sentence beneath it.
+`published.tsv` was read from the papers' text, cell by cell; the tests hold the averages that the papers print against
+the cells they are of. "Table" figure 4 of Lamsal 2023 is that figure's caption, 3.4 of Li 2024 that section's text.
+Left out because the text is damaged there: CT-M1-Complete on D-01 to D-09 (table 4 of Lamsal 2023),
+CT-M2-BestLoss/Complete-SE with hard negatives on D-01 to D-09 (table 6), two cells with five decimals (table 7), most
+of LASER's row of Nishimwe's table 9; RoLASER's zeros of that table are from the sentence beneath it.
 """
 
 from __future__ import annotations
