@@ -78,7 +78,7 @@ def test_it_says_how_long_one_has_stood_still_with_work_waiting_and_forgets_it_w
     assert dog.standing_s == 0.0, "nothing waits"
     looked(dog, 13, {A: 5, B: 9}, {A: 6, B: 9})
     assert dog.standing_s == 3.0
-    looked(dog, 14, {A: 5, B: 9}, {A: 6, B: 9}, returned={A: 1})
+    dog.stalled({A: 5, B: 9}, {A: 6, B: 9}, 14, returned={A: 1})
     assert dog.standing_s == 0.0, "a call returned"
     looked(dog, 20, {A: 5, B: 9}, {A: 6, B: 9}, returned={A: 1})
     assert dog.standing_s == 6.0
