@@ -16,12 +16,25 @@ from models.queries import Query
 from models.records import Alert, AlertPost, Deletion, Evidence, Match, NamedPlace, Post, Reading
 from models.signs import signs_in
 
-__all__ = ["make_alerts", "place_in_cluster", "withdraw"]
+__all__ = ["LEAST_LETTERS", "crowd_of", "make_alerts", "place_in_cluster", "withdraw"]
+
+COMPARED_CHARS, LEAST_LETTERS = 500, 20  # of two texts that may be one; a shorter cry is many people's own
 
 
 def alert_id(post_id: str, query_id: str, query_version: str) -> str:
     """32 hex digits of a hash over (post, query, query version): telling the same thing twice has the same id."""
     return blake2b("\x1f".join((post_id, query_id, query_version)).encode(), digest_size=16).hexdigest()
+
+
+def crowd_of(alert: Alert) -> str:
+    """What it is one of many of: its cluster, or until it is in one its words, whoever says them; "" where it has none.
+
+    Digits, signs, spaces and case make no other text.
+    """
+    if alert.cluster_id:
+        return alert.cluster_id
+    letters = "".join(filter(str.isalpha, alert.post.text[:COMPARED_CHARS].casefold()))
+    return f"~{blake2b(letters.encode(), digest_size=8).hexdigest()}" if len(letters) >= LEAST_LETTERS else ""
 
 
 def make_alert(post: Post, match: Match, query: Query, encoder_version: str, also: Iterable[Match] = ()) -> Alert:

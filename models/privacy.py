@@ -36,34 +36,48 @@ _SPELT_EMAIL = re.compile(
 )
 # Seven digits or more, with a few separators between them: one number or several. Possessive: no backtracking into half
 # a number. What stands before it is judged afterwards.
-_BETWEEN = r"(?: ?[\-\u2010-\u2013] ?|[ \u00a0().\-\u2010-\u2013/,;]{0,2})"
-_CANDIDATE = re.compile(rf"(?<!\d)(?<!\d[:.,])(?:\+|\(\+?)?\d(?:{_BETWEEN}\d){{6,}}+(?![\d_%°]|[.,:]\d)")
-_ENOUGH_DIGITS = re.compile(r"\d(?:\W{0,3}\d){6}")  # cheap: nearly every post stops here
-_GLUED = re.compile(r"[\w/=&$€£₹¥₺.,-]$")  # what goes on in a number or name: an announcement alone makes it a phone's
+_DASH = r"\-\u2010-\u2013\u2212\uff0d"
+_RARE = r"*|~_·•"  # between the digits of a number that begins as one, or is announced; of anything else elsewhere
+_BETWEEN = rf"(?: ?[{_DASH}] ?|[ \u00a0\u3000().{_DASH}/,;（）／，、；{_RARE}]{{0,2}})"
+_CANDIDATE = re.compile(rf"(?<!\d)(?<!\d[:.,])(?:[+＋]|[(（][+＋]?)?\d(?:{_BETWEEN}\d){{6,}}+(?![\d_%°]|[.,:]\d)")
+_ENOUGH_DIGITS = re.compile(r"\d(?:[\W_]{0,3}\d){6}")  # cheap: nearly every post stops here
+_GLUED = re.compile(r"[\w/=&^$€£₹¥₺.,-]$")  # what goes on in a number or name: an announcement alone makes it a phone's
 _JOINED = re.compile(r"[\w$€£₹¥₺]")
 _UNSPACED_LETTER = re.compile(
     "[\u0e00-\u0e4f\u0e80-\u0ecf\u1000-\u103f\u1780-\u17d3\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]"
 )
 # What is written onto its end: a unit, an ending ("05321234567den"). A code goes on in digits: 0532123456ab12.
 _ENDING = re.compile(r"[^\W\d_]{1,12}(?![\w-])|[$€£₹¥₺]")
-_LISTED = re.compile(r"(?<=[,;/])|(?<=\d)(?=[,;/])")
+_LISTED = re.compile(r"(?<=[,;/，、；／|])|(?<=\d)(?=[,;/，、；／|])")
 _IN_URL = re.compile(r"(?:https?://|www\.)\S*$", re.IGNORECASE)
 _CHAT_LINK = re.compile(
     r"((?:\bwa\.me/|[?&](?:phone|number|tel|msisdn)=|\b(?:tel|sms|callto):)(?:\+|%2B)?)\d{7,15}", re.IGNORECASE
 )
-_SEPARATOR = r"[-/. \u2010-\u2013]"
-_DATE = re.compile(
-    rf"(?<!\d)(?:19|20)\d\d{_SEPARATOR}[01]?\d{_SEPARATOR}[0-3]?\d(?!\d)"
-    rf"|(?<!\d)[0-3]?\d{_SEPARATOR}[0-3]?\d{_SEPARATOR}(?:19|20)\d\d(?!\d)"
+_SEPARATOR = rf"[/. _／{_DASH}]"
+_YEAR = r"(?:1[349]|20|25)\d\d"  # of Iran's and Afghanistan's calendar (1401), the common one, Thailand's (2566)
+_DATE = re.compile(  # asked in ASCII digits, whatever script they are of
+    rf"(?<!\d){_YEAR}{_SEPARATOR}[01]?\d{_SEPARATOR}[0-3]?\d(?!\d)"
+    rf"|(?<!\d)[0-3]?\d{_SEPARATOR}[0-3]?\d{_SEPARATOR}{_YEAR}(?!\d)"
     r"|^(?:19|20)\d\d[01]\d[0-3]\d(?:\d{4}|\d{6})?$"  # 20230206, 202302060417
     rf"|^(?:(?:19|20)\d\d{_SEPARATOR}{{1,3}})+(?:19|20)\d\d$"  # 2010-2023
 )
 _DECIMAL = re.compile(r"(?<![\d.])\d{1,3}\.\d{3,}(?![\d.]\d)")
-_GROUPED = re.compile(r"^\d{1,3}(?:\.\d{3})+$|^\d{1,3}(?: \d{3}){1,2}$")  # 1.500.000 and 25 000 000
+_GROUPED = re.compile(r"^[1-9]\d{0,2}(?:(?:\.\d{3})+|(?: \d{3}){1,2})$")  # 1.500.000 and 25 000 000
+_COUNTED = re.compile(rf"^\d(?:[ \u00a0/.,;:{_DASH}]+\d)+$")  # 1 2 3 4 5 6 7, 3-2 2-1 4-3 1-0
 _CURRENCY = "usd|eur|gbp|inr|rs|npr|pkr|tl|php|idr|rp|htg|mxn"
 _MONEY_BEFORE = re.compile(rf"(?:[$€£₹¥₺]|\b(?:{_CURRENCY}))\.? ?$", re.IGNORECASE)
 _COUNTED_AFTER = re.compile(
-    rf" ?(?:[$€£₹¥₺]|(?:{_CURRENCY}|dollars?|euros?|rupees?|lira|pesos?|people|km)\b|[元円人名万萬億亿]|公里|บาท|คน)",
+    rf" ?(?:[$€£₹¥₺]|(?:{_CURRENCY}|dollars?|euros?|rupees?|lira|pesos?|reais|km|m[²2]|ha|hectares?|"
+    r"people|persons?|personnes?|personas?|pessoas?|persone|personen|menschen|habitants?|habitantes?|residents?|"
+    r"orang|jiwa|kişi|insan|người|watu|людей|человек|осіб|households?|homes|houses|families|familias|familles)\b"
+    r"|[元円人名万萬億亿戸명]|公里|บาท|คน|लोग|लाख|জন|شخص|نفر|نسمة|افراد)",
+    re.IGNORECASE,
+)
+# A number of another kind, by its name. The first are no phone's whatever they begin with.
+_NAMED = re.compile(r"\b(?:isbn(?:-1[03])?|issn|doi|iban|utm|mgrs)\b[ :#.]{0,3}(?:\d\d?[A-Z] ?)?$", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"\b(?:case|order|ticket|ref(?:erence)?|invoice|id|grid|ver(?:sion)?|(?:zip|pin)(?: code)?|post(?:al)? ?code|plz|"
+    r"population|pop|score)\b[ :#.]{0,3}$",
     re.IGNORECASE,
 )
 # A word that announces a number, in the languages of our queries: then its length is enough (local numbers are valid
@@ -72,7 +86,9 @@ _ANNOUNCED = re.compile(
     r"(?:\b(?:call|phone|ph|tel|telp|telf|t[eé]l[eé]phone|tel[eé]fono|telefone?|cell?|mobile|contact|hotline|"
     r"whats?app|hp|"
     r"llam[ae]r?|ligue|ligar|appele[rz]|chiam\w+|rele|nimewo|num[eé]ro|n[uú]mero|anruf\w*|ara\w*|numara\w*|piga|simu|"
-    r"hubungi|tawag\w*|gọi|тел\w*|звон\w*)\b|\bn[or][.:°º]|№|هاتف|اتصل|رقم|تلفن|فون|नंबर|फ़?ोन|सम्पर्क|মোবাইল|ফোন|电话|電話|โทร|ဖုန်း|☎|📞|📱)"
+    r"hubungi|telepon|nomor|wa|tawag\w*|gọi|s?đt|namba|тел\w*|звон\w*|дзвон\w*|τηλ\w*|ტელ\w*|հեռ\w*)\b|\bn[or][.:°º]|№|"
+    r"هاتف|اتصل|رقم|تلفن|فون|نمبر|شماره|टेलि?फ़?ोन|नंबर|नम्बर|फ़?ोन|मोबाइल|सम्पर्क|মোবাইল|ফোন|নম্বর|电话|電話|手机|전화|번호|โทร|เบอร์|ဖုန်း|"
+    r"ទូរស័ព្ទ|លេខ|ໂທ|ஃபோன்|போன்|தொலைபேசி|ఫోన్|ಫೋನ್|ഫോൺ|ફોન|ਫ਼?ੋਨ|ଫୋନ|දුරකථන|ስልክ|טלפון|☎|📞|📱)"
     r"[^\d\n]{0,15}$",
     re.IGNORECASE,
 )
@@ -81,7 +97,9 @@ _OUTRIGHT = re.compile(
     r"(?:[☎📞📱]\ufe0f?|\b(?:tel|telp|phone|ph|mobile|cell|hotline|whats?app))[ .:=/#-]{0,3}$", re.IGNORECASE
 )
 ROUNDS = 6
-_ANY_DIGITS = re.compile(r"\d(?:\W{0,3}\d){6,}+")
+_WIDE = str.maketrans("＋（）／，；－", "+()/,;-")
+_HAS_RARE = re.compile(f"[{_RARE}]")
+_ANY_DIGITS = re.compile(r"\d(?:[\W_]{0,3}\d){6,}+")
 
 
 def mask(text: str) -> str:
@@ -115,12 +133,15 @@ class _Numbers:
     def _judge(self, found: re.Match[str]) -> str:
         run, start = found.group(), found.start()
         before, after = self._text[max(0, start - 80) : start], self._text[found.end() : found.end() + 14]
-        if _IN_URL.search(before) or _MONEY_BEFORE.search(before):
+        if _IN_URL.search(before) or _MONEY_BEFORE.search(before) or _NAMED.search(before):
             return run
         announced = bool(_ANNOUNCED.search(before))
         # A count, a price or a distance does not begin with a zero or a plus.
-        dialled = run.lstrip("(")[0] == "+" or int(run.lstrip("(")[0]) == 0
-        if not dialled and _COUNTED_AFTER.match(after):
+        first = run.lstrip("(（")[0]
+        dialled = first in "+＋" or int(first) == 0
+        if not dialled and (_COUNTED_AFTER.match(after) or _NUMBERED.search(before)):
+            return run
+        if not (dialled or announced) and (_COUNTED.match(run) or _HAS_RARE.search(run)):
             return run
         # In Chinese, Japanese or Thai everything is joined to what stands before and after it.
         long = sum(map(str.isdecimal, run)) >= 10
@@ -130,7 +151,7 @@ class _Numbers:
         if _GLUED.search(before) and not announced and not (long and _UNSPACED_LETTER.match(before[-1])):
             return run
         outright = announced and bool(_OUTRIGHT.search(before))
-        if self._is_one(run, announced, outright) and not re.search("[,;]", run):
+        if self._is_one(run, announced, outright) and not re.search("[,;，、；]", run):
             return PHONE
         parts = _LISTED.split(run)
         if len(parts) == 1:
@@ -146,7 +167,7 @@ class _Numbers:
     def _among_spaces(self, run: str) -> str:
         """Several numbers with nothing but spaces between them: from each word on, the longest that is one."""
         words = re.split("([ \u00a0]+)", run)
-        if len(words) == 1 or _DATE.search(run) or _DECIMAL.search(run) or _GROUPED.match(run.strip()):
+        if len(words) == 1 or _DATE.search(_ascii(run)) or _DECIMAL.search(run) or _GROUPED.match(run.strip()):
             return run
         digits = [sum(map(str.isdecimal, word)) for word in words]
         out, at = [], 0
@@ -163,7 +184,7 @@ class _Numbers:
 
     def _is_one(self, candidate: str, announced: bool, outright: bool) -> bool:
         digits = sum(map(str.isdecimal, candidate))
-        if digits < 7 or _DATE.search(candidate) or _DECIMAL.search(candidate):
+        if digits < 7 or _DATE.search(_ascii(candidate)) or _DECIMAL.search(candidate):
             return False
         if digits > 15 and self._asked < ASKED:  # the longest number there is (ITU-T E.164)
             return False
@@ -178,6 +199,7 @@ def _is_phone(candidate: str) -> bool:
     digits = sum(c.isdecimal() for c in candidate)
     if digits > 15:  # the longest number there is (ITU-T E.164)
         return False
+    candidate = _HAS_RARE.sub(" ", _ascii(candidate))
     international = candidate.lstrip("(").startswith("+") or (candidate.startswith("00") and digits >= 10)
     if international:  # somebody wrote a country code: a number that could exist is enough
         number = _parse("+" + candidate.lstrip("(+").removeprefix("00"), None)
@@ -186,6 +208,13 @@ def _is_phone(candidate: str) -> bool:
         return False
     numbers = (_parse(candidate, region) for region in REGIONS)
     return any(number is not None and phonenumbers.is_valid_number(number) for number in numbers)
+
+
+def _ascii(text: str) -> str:
+    """In digits and signs of ASCII, as the patterns of dates ask for; every character stays one."""
+    if text.isascii():
+        return text
+    return "".join(str(int(c)) if c.isdecimal() else c for c in text.translate(_WIDE))
 
 
 def _parse(candidate: str, region: str | None) -> phonenumbers.PhoneNumber | None:

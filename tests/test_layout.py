@@ -28,7 +28,7 @@ ROOMS: dict[str, set[str]] = {
     "embedded": set(),
     "web": set(),
     "view": {"pipeline"},
-    "ingest": {"broker", "web"},
+    "ingest": {"broker", "view", "web"},
     "outputs": {"broker"},
     "releases": {"pipeline", "broker", "view", "ingest"},
     "search": {"pipeline", "broker", "releases"},

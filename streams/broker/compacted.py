@@ -7,20 +7,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as AsyncTopicPartition
+from aiokafka.errors import KafkaError
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
+from models.errors import CrisisError
+from streams.broker.backoff import stop_if_cancelled
 from streams.broker.connect import client_options, reaching
 from streams.broker.topics import require_topics
 from streams.config import Settings
 
 __all__ = ["Records", "follow_compacted", "follow_table", "open_compacted", "read_table"]
 
+log = logging.getLogger(__name__)
+
+AGAIN_S = 1.0
 T = TypeVar("T")
 Records = Sequence[Any]  # of either client: with key, value and offset
 Apply = Callable[[dict[str, T], Records], object]  # takes records in, in place; true where they changed something
@@ -81,14 +88,23 @@ def open_compacted(settings: Settings, topic: str) -> Iterator[Compacted]:
 async def follow_compacted(
     settings: Settings, topic: str, changed: Callable[[Records], Awaitable[None]]
 ) -> AsyncIterator[Records]:
-    """Read the topic to its end, yield its records, and keep calling `changed` with those that come."""
+    """Read the topic to its end, yield its records, and keep calling `changed` with those that come.
+
+    What `changed` or the broker refuses is told, and what follows it is heard all the same: nobody would miss a
+    follower that has ended.
+    """
     consumer = AIOKafkaConsumer(**client_options(settings.broker), group_id=None, enable_auto_commit=False)
     part = AsyncTopicPartition(settings.topics.name(topic), 0)
 
     async def follow() -> None:
         while True:
-            for records in (await consumer.getmany(timeout_ms=1000)).values():
-                await changed(records)
+            try:
+                for records in (await consumer.getmany(timeout_ms=1000)).values():
+                    await changed(records)
+            except (KafkaError, CrisisError) as error:  # what comes later is not for nothing
+                log.error("%s: a change was not taken (%s); following on", part.topic, error)
+                stop_if_cancelled()
+                await asyncio.sleep(AGAIN_S)
 
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(consumer.stop)
@@ -96,6 +112,7 @@ async def follow_compacted(
         consumer.assign([part])
         known = await _read_to_end(consumer, part)
         task = asyncio.create_task(follow(), name=f"follow-{topic}")
+        task.add_done_callback(_say_why)
         stack.push_async_callback(_ended, task)
         yield known
 
@@ -132,6 +149,11 @@ async def _read_to_end(consumer: AIOKafkaConsumer, part: AsyncTopicPartition) ->
         for records in (await consumer.getmany(timeout_ms=500)).values():
             found += records
     return found
+
+
+def _say_why(task: asyncio.Task) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.critical("%s has ended: changes are no longer heard", task.get_name(), exc_info=error)
 
 
 async def _ended(task: asyncio.Task) -> None:

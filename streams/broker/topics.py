@@ -18,6 +18,7 @@ __all__ = [
     "AGENTS",
     "INPUTS",
     "TURNS",
+    "inputs_of",
     "make_topics",
     "mend_topics",
     "partitions_of",
@@ -70,6 +71,11 @@ def _partitions(topic: str, settings: Settings) -> int:
     if topic in ONE_PARTITION:
         return 1
     return settings.topics.partitions * (TURNS if topic == "posts.waiting" else 1)
+
+
+def inputs_of(settings: Settings) -> dict[str, tuple[str, int]]:
+    """Each agent → the topic that it reads, and its partitions."""
+    return {agent: (topic, _partitions(topic, settings)) for agent, topic in INPUTS.items()}
 
 
 def require_topics(settings: Settings, *topics: str) -> None:

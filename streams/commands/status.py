@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-import time
 
 import click
+from msgspec import structs
 from redis.exceptions import RedisError
 
 from models.errors import CrisisError
 from streams.broker.lag import lag
-from streams.broker.topics import AGENTS
+from streams.broker.topics import inputs_of
 from streams.config import Settings
 from streams.pipeline.outcomes import put_by
 from streams.view.connect import connect
-from streams.view.health import Health, judge
+from streams.view.health import Health, Known, judge
 from streams.view.live import LiveView
 
 __all__ = ["COLOURS", "ask", "status"]
@@ -27,13 +27,15 @@ COLOURS = {"live": "green", "late": "yellow", "down": "red"}
 
 async def ask(settings: Settings) -> Health:
     """How the whole is, as the page would say it now."""
-    redis = connect(settings.redis)
+    agents, redis = inputs_of(settings), connect(settings.redis)
     try:
         async with asyncio.timeout(ANSWER_S):
             view = LiveView(redis, settings)
-            workers, counts = await view.workers(), await view.counts()
+            known = Known(
+                await view.now(), await view.workers(), await view.sources(), None, put_by(await view.counts())
+            )
     except (RedisError, OSError):
-        return judge(ANSWER_S, {}, None, AGENTS, time.time())
+        return judge(None, agents)
     finally:
         with contextlib.suppress(RedisError, OSError):
             await redis.aclose()
@@ -42,7 +44,7 @@ async def ask(settings: Settings) -> Health:
             waiting = await lag(settings)
     except (CrisisError, OSError):
         waiting = None
-    return judge(0.0, workers, waiting, AGENTS, time.time(), put_by(counts))
+    return judge(structs.replace(known, lag=waiting), agents)
 
 
 @click.command()

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections import Counter
 
+from models.alerts import LEAST_LETTERS, crowd_of
 from models.moments import epoch_s
 from models.records import Alert, account_of
 
-__all__ = ["Copies", "Crowds"]
+__all__ = ["Copies", "Crowds", "crowds_of_page"]
 
 
 class Crowds:
     """Who takes whose room: alerts by level and category, in there by source, in there by cluster and by account.
 
     When there are too many, the fullest room gives way, in it the source with the most, of that the biggest cluster or
-    account, and of that the oldest: a flood pushes out itself. What is in no cluster yet counts as one crowd; a post
-    that names neither author nor account is in none.
+    account, and of that the oldest: a flood pushes out itself. What is in no cluster yet counts as one crowd, and in it
+    gives way the biggest of one text or account; a post that names neither author nor account is of none.
     """
 
     def __init__(self) -> None:
@@ -47,6 +48,8 @@ class Crowds:
             del self._rooms[room][source]
         self._sizes[room] -= 1
         self._of_source[room][source] -= 1
+        if not self._of_source[room][source]:  # sources name themselves: there may be any number
+            del self._of_source[room][source]
 
     def next_to_go(self) -> str:
         """Its alert id."""
@@ -55,14 +58,18 @@ class Crowds:
         source = max(sources, key=sources.__getitem__)
         crowds = self._rooms[room][source]
         crowd = max(crowds, key=lambda name: len(crowds[name]))
+        if crowd == NO_CLUSTER:
+            inner = max(
+                (c for c in crowds if not c.startswith("cluster ")), key=lambda c: len(crowds[c]), default=crowd
+            )
+            crowd = inner if len(crowds[inner]) > 1 else crowd
         self._gave_way[_place(room, source, crowd)] += 1
         return next(iter(crowds[crowd]))
 
     def gave_way(self, alert: Alert) -> int:
         """How many alerts of its cluster, or of its account, had to go while some of them stayed."""
         room, source = (alert.level, alert.category), alert.post.source
-        named = [crowd for crowd in _crowds_of(alert) if crowd != NO_CLUSTER]
-        return max((self._gave_way[_place(room, source, crowd)] for crowd in named), default=0)
+        return max((self._gave_way[_place(room, source, crowd)] for crowd in crowds_of_page(alert)), default=0)
 
 
 def _place(room: tuple[str, str], source: str, crowd: str) -> str:
@@ -77,7 +84,7 @@ class Copies:
     and no more: neighbours who hand on one appeal look alike, so nothing is hidden or ranked by it.
     """
 
-    LETTERS, ACCOUNTS, WITHIN_S = 20, 8, 60.0
+    LETTERS, ACCOUNTS, WITHIN_S = LEAST_LETTERS, 8, 60.0
 
     def __init__(self) -> None:
         self._said: dict[str, dict[str, float]] = {}  # letters → account → created_at of its last alert
@@ -123,8 +130,14 @@ NO_CLUSTER = "cluster "
 
 
 def _crowds_of(alert: Alert) -> tuple[str, ...]:
-    cluster, who = f"cluster {alert.cluster_id or ''}", _who(alert)
-    return (cluster,) if who == alert.post.id else (cluster, f"account {who}")
+    who, what = _who(alert), crowd_of(alert)
+    crowds = (f"cluster {what}",) if alert.cluster_id else (NO_CLUSTER, *([f"text {what}"] if what else []))
+    return crowds if who == alert.post.id else (*crowds, f"account {who}")
+
+
+def crowds_of_page(alert: Alert) -> list[str]:
+    """Whose share of a page it takes."""
+    return [crowd for crowd in _crowds_of(alert) if crowd != NO_CLUSTER]
 
 
 def _who(alert: Alert) -> str:

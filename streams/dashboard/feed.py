@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import secrets
 import time
 from collections import deque
@@ -22,28 +23,31 @@ from collections.abc import AsyncIterator, Callable
 
 import msgspec
 from msgspec import Struct
+from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import RedisError
 
 from models.errors import CrisisError
 from models.records import Alert, ClusterEvent
 from streams.broker.backoff import Good, keep_up, stop_if_cancelled
 from streams.broker.lag import LagReader
-from streams.broker.topics import AGENTS
+from streams.broker.topics import inputs_of
 from streams.config import Settings
 from streams.dashboard.batches import Batch, Batches
 from streams.dashboard.page_model import Board, Filter
 from streams.dashboard.stats import COUNTED, Rate, Stats, biggest, encode, percentiles, worker_statuses
 from streams.pipeline.outcomes import put_by
-from streams.view.health import Health, judge
+from streams.view.health import Health, Known, judge
 from streams.view.live import LiveView
-from streams.view.status import WorkerStatus
 
 __all__ = ["Event", "Feed"]
 
 log = logging.getLogger(__name__)
 
-FLUSH_S, TICK_S, LAG_S = 0.25, 1.0, 4.0
-MEASURE_S = 2.0  # for Redis to give all figures of a tick; with SILENT_S of health.py, five seconds
+FLUSH_S, TICK_S, LAG_S = 0.25, 1.0, 1.5
+# What has not answered for so long is told, by the next tick at the latest: together less than five seconds.
+MEASURE_S = 1.8  # for Redis to give all figures of a tick
+REDIS_SILENT_S, BROKER_SILENT_S = 2.9, 3.5
+PING_S = 1.0  # what is heard on the live channel at the least
 KEPT_BATCHES = 400  # about 100 s of a busy stream: enough for a phone that loses its network for a moment
 BIG_BATCH = 200  # more alerts at once than anyone reads: the viewer fetches the newest instead
 QUEUE = 64
@@ -78,7 +82,9 @@ class Feed:
         view: LiveView,
         search_status: Callable[[], object] | None = None,
         taught: Callable[[], int] = lambda: 0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self.settings, self.view = settings, view
         self.board = Board(settings.redis.recent_alerts)
         self.stats = Stats(at=0.0, problem="starting")
@@ -92,15 +98,21 @@ class Feed:
         self._alerts: dict[str, Alert] = {}  # waiting for the next flush
         self._clusters: dict[str, ClusterEvent] = {}
         self._rate = Rate()
+        self._agents = inputs_of(settings)
         self._lag: dict[str, int] | None = None
-        self._workers: dict[str, WorkerStatus] = {}
-        self._put_by = 0  # posts that wait to be read in context
-        self._answered = time.monotonic()  # when Redis last gave all figures
+        self._known, self._known_at = Known(), self._clock()  # as Redis said, and when it was asked
+        # When all figures came, when the live channel was last heard, when the broker last told the lag: never yet.
+        self._answered = self._heard = self._lag_at = -math.inf
 
     @property
     def health(self) -> Health:
         """The one sentence about the whole, from what is known at this moment."""
-        return judge(time.monotonic() - self._answered, self._workers, self._lag, AGENTS, time.time(), self._put_by)
+        now = self._clock()
+        if now - min(self._answered, self._heard) > REDIS_SILENT_S:
+            return judge(None, self._agents)
+        lag = self._lag if now - self._lag_at <= BROKER_SILENT_S else None
+        at = self._known.at + now - self._known_at
+        return judge(msgspec.structs.replace(self._known, at=at, lag=lag), self._agents)
 
     def hand_out(self) -> str:
         """Hand out what waits for the next flush; returns the id after which events tell what the board does not hold.
@@ -133,8 +145,18 @@ class Feed:
             await channel.subscribe(self.view.key("live"))
             await self._load()  # after subscribing: nothing falls between the two
             good()
-            async for message in channel.listen():
-                self._receive(message["data"])
+            self._heard = pinged = self._clock()
+            while True:
+                if (now := self._clock()) - pinged >= PING_S:  # half open, it says as little as where nothing happens
+                    pinged = now
+                    await channel.ping()
+                message = await channel.get_message(timeout=PING_S)
+                if message is not None:
+                    self._heard = self._clock()
+                    if message["type"] == "message":
+                        self._receive(message["data"])
+                elif self._clock() - self._heard > REDIS_SILENT_S:
+                    raise NoConnection("the live channel is silent")
 
     async def _load(self) -> None:
         alerts = await self.view.recent_alerts(self.settings.redis.recent_alerts)
@@ -187,9 +209,9 @@ class Feed:
             try:
                 async with asyncio.timeout(MEASURE_S):  # a frozen Redis answers nothing, and raises nothing
                     self.stats = await self._measure(at)
-                self._answered = time.monotonic()
+                self._answered = self._clock()
             except (RedisError, OSError) as error:
-                why = f"no answer from Redis: {error or f'for {time.monotonic() - self._answered:.0f} s'}"
+                why = f"no answer from Redis: {error or f'for {self._clock() - self._known_at:.0f} s'}"
                 self.stats = msgspec.structs.replace(self.stats, at=at, posts_per_s=0.0, repeats={}, problem=why)
             stop_if_cancelled()
             self.stats = msgspec.structs.replace(self.stats, health=self.health, taught=self._taught())
@@ -198,8 +220,10 @@ class Feed:
             await asyncio.sleep(max(0.1, TICK_S - (time.time() - at)))
 
     async def _measure(self, at: float) -> Stats:
-        view, ids = self.view, self.board.newest_posts(REPEATS_OF)
-        counts, reasons, langs, sources, latencies, workers, proposals, repeats = await asyncio.gather(
+        view, ids, asked = self.view, self.board.newest_posts(REPEATS_OF), self._clock()
+        now, said, counts, reasons, langs, sources, latencies, workers, proposals, repeats = await asyncio.gather(
+            view.now(),
+            view.sources(),
             view.counts("counts"),
             view.counts("reasons"),
             view.counts("langs"),
@@ -209,7 +233,7 @@ class Feed:
             view.proposals(),
             view.repeats_of(ids),
         )
-        self._workers, self._put_by = workers, put_by(counts)
+        self._known, self._known_at = Known(now, workers, said, None, put_by(counts)), asked
         p50, p95 = percentiles(latencies)
         if counts.get("read", 0) < self.stats.totals.get("read", 0):  # the live view was cleared: start over with it
             self.board = Board(self.settings.redis.recent_alerts)
@@ -226,7 +250,7 @@ class Feed:
             langs=biggest(langs),
             sources=biggest(sources),
             lag=self._lag,
-            workers=worker_statuses(workers, at),
+            workers=worker_statuses(workers, now),
             clusters=len(self.board.clusters),
             proposals=proposals[:SHOWN_PROPOSALS],
             search=self._search_status() if self._search_status else None,
@@ -234,16 +258,17 @@ class Feed:
         )
 
     async def _watch_lag(self) -> None:
-        reader, wait_s = LagReader(self.settings), LAG_S
+        reader = LagReader(self.settings)
         try:
             while True:
                 try:
-                    self._lag, wait_s = await reader.read(), LAG_S
+                    self._lag = await reader.read()
+                    self._lag_at = self._clock()
                 except CrisisError as error:
                     log.log(logging.INFO if self._lag is None else logging.WARNING, "%s", error)
-                    self._lag, wait_s = None, min(30.0, wait_s * 1.5)
+                    self._lag = None
                 stop_if_cancelled()
-                await asyncio.sleep(wait_s)
+                await asyncio.sleep(LAG_S)
         finally:
             await reader.close()
 

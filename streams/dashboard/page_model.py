@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 
 import msgspec
 from msgspec import Struct
 
 from models.clusters.config import ClusterConfig
 from models.records import AID, Alert, ClusterEvent, Kind, is_notice
-from streams.dashboard.crowds import Copies, Crowds
+from streams.dashboard.crowds import Copies, Crowds, crowds_of_page
 from streams.outputs.printable import web_link
 
-__all__ = ["AlertPage", "Board", "Category", "Filter", "OpenCount", "fitting", "kinds_beside"]
+__all__ = ["AlertPage", "Board", "Category", "Filter", "OpenCount", "fitting", "kinds_beside", "spread"]
 
 MATCHES_KEPT = 6  # of a post (the page unfolds from three): a text made of query sentences matches 25 queries
 SEARCHED_CHARS, MOST_WORDS = 2_000, 8  # of a text, and of what is searched for in it
+CROWD_SHARE, CROWD_LEAST = 0.2, 5  # of a page's places, for one cluster, text or account; never fewer than so many
 BURST = ClusterConfig().burst_levels[0]  # deviations from which growth is told as a burst; the same in page.js
 
 
@@ -57,6 +58,25 @@ Kept = tuple[Alert, str, int]  # an alert, the folded text of its post, its rank
 def fitting(kept: Sequence[Kept], wanted: Filter) -> list[Kept]:
     """Those that fit, in their order. Reads all their texts where words are asked for: in a thread of its own."""
     return [one for one in kept if wanted.accepts(one[0], one[1])]
+
+
+def spread(newest_first: Iterable[Kept], most: int, of_a_crowd: int) -> tuple[list[Kept], list[Kept]]:
+    """(at most `most`, newest first; those newer than the last of them that gave way). Nobody gives way to nobody: with
+    room for all, all are there."""
+    chosen: list[Kept] = []
+    left: list[Kept] = []
+    seen: Counter[str] = Counter()
+    for one in newest_first:
+        if len(chosen) == most:
+            break
+        crowds = crowds_of_page(one[0])
+        if any(seen[crowd] >= of_a_crowd for crowd in crowds):
+            left.append(one)
+            continue
+        seen.update(crowds)
+        chosen.append(one)
+    free = most - len(chosen)
+    return sorted(chosen + left[:free], key=lambda one: -one[2]), left[free:]
 
 
 def fold(text: str) -> str:
@@ -214,9 +234,20 @@ class Board:
         return [(a, self._folded[a.alert_id], self._ranks[a.alert_id]) for a in reversed(self._alerts.values())]
 
     def page(self, found: Sequence[Kept], most: int, before: int | None = None) -> tuple[list[Shown], int]:
-        """As `find`, of alerts that were found to fit; what has gone since is not shown."""
-        here = (a for a, _, rank in found if (before is None or rank < before) and a.alert_id in self._alerts)
-        return [self.shown(a) for a in islice(here, most)], len(found)
+        """As `find`, of alerts that were found to fit; what has gone since is not shown.
+
+        While others wait for a place, no cluster, text or account has more than a CROWD_SHARE of them: what a newer
+        flood leaves out of this page is counted on what is shown of it, and stands under its cluster.
+        """
+        here = (one for one in found if (before is None or one[2] < before) and one[0].alert_id in self._alerts)
+        chosen, left = spread(here, most, max(CROWD_LEAST, int(most * CROWD_SHARE)))
+        beyond = Counter(crowd for alert, _, _ in left for crowd in crowds_of_page(alert))
+        shown = []
+        for alert, _, _ in chosen:
+            one = self.shown(alert)
+            like = one.like + max((beyond[crowd] for crowd in crowds_of_page(alert)), default=0)
+            shown.append(msgspec.structs.replace(one, like=like) if like != one.like else one)
+        return shown, len(found)
 
     def alert(self, alert_id: str) -> Alert | None:
         """The alert, if it is kept."""
@@ -233,7 +264,8 @@ class Board:
 
     def put_repeats(self, post_ids: Sequence[str], counts: Iterable[int]) -> dict[str, int]:
         """Note how often posts were repeated; returns those that changed."""
-        changed = {p: n for p, n in zip(post_ids, counts, strict=True) if n != self.repeats.get(p, 0)}
+        told = ((p, n) for p, n in zip(post_ids, counts, strict=True) if p in self._of_post)  # some went meanwhile
+        changed = {p: n for p, n in told if n != self.repeats.get(p, 0)}
         self.repeats |= changed
         return changed
 

@@ -16,8 +16,7 @@
 | POST /api/queries/try | takes Draft, answers with Outcome: what a query would have alerted; role label |
 | POST /api/queries | takes Draft, makes it live, answers with the Query; refuses an id that is there; role administer |
 | /events?(filter)&since | server-sent events, see feed.py |
-| /readyz | the health of the whole in the sentence the page shows, 503 while nothing new can come |
-| /healthz | the same, and 503 too where Redis does not answer at this moment |
+| /readyz, /healthz | the health of the whole in the sentence the page shows, 503 while nothing new can come |
 | /livez | 503 only where starting this process again helps: what a liveness probe asks |
 """
 
@@ -32,7 +31,6 @@ from importlib.resources import files
 import msgspec
 from jinja2 import Environment, PackageLoader, select_autoescape
 from markupsafe import Markup
-from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -107,7 +105,7 @@ class Routes:
             Route("/api/queries/try", self.try_query, methods=["POST"]),
             Route("/api/queries", self.save_query, methods=["POST"]),
             Route("/events", self.events),
-            Route("/healthz", self.healthz),
+            Route("/healthz", self.readyz),
             Route("/readyz", self.readyz),
             Route("/livez", self.livez),
             Route("/login", self.login, methods=["GET", "POST"]),
@@ -278,14 +276,6 @@ class Routes:
         if self._ended():
             return PlainTextResponse(f"{ENDED}\n", 503)
         return PlainTextResponse(f"{self.feed.health.sentence}\n")
-
-    async def healthz(self, request: Request) -> Response:
-        """As readyz, for who asks now and then: Redis is asked too."""
-        try:
-            await asyncio.wait_for(self.view.redis.ping(), 2.0)
-        except (RedisError, OSError, TimeoutError) as error:
-            return PlainTextResponse(f"no answer from Redis: {error}\n", 503)
-        return await self.readyz(request)
 
     async def readyz(self, _: Request) -> Response:
         """The sentence the page shows; 503 where nothing new can come."""

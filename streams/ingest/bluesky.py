@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -143,10 +144,11 @@ class BlueskySource:
         except ValueError:
             raise ConfigError(f"the cursor {cursor.value!r} is not a time in µs: delete its file") from None
         self.skipped: Counter[str] = Counter()
+        self.trouble = ""
 
     async def run(self) -> None:
         """For ever. Raises ServiceError where the server refuses us or the broker fails."""
-        await keep_connected(self._session, self._config.reconnect)
+        await keep_connected(self._session, self._config.reconnect, partial(setattr, self, "trouble"))
 
     def uri(self) -> str:
         """Where to connect now."""
@@ -159,6 +161,7 @@ class BlueskySource:
         received = 0
         try:
             async with connect(self.uri(), max_size=2**20, open_timeout=20, close_timeout=2) as socket:
+                self.trouble = ""
                 while True:
                     async with asyncio.timeout(self._config.reconnect.stall_s):
                         message = await socket.recv()
@@ -204,4 +207,4 @@ class BlueskySource:
 def bluesky(settings: Settings, endpoint: str, langs: str, cursor: str | None) -> None:
     """Every public Bluesky post (about 50 a second), its edits and deletions. No key needed."""
     config = BlueskyConfig(endpoint, frozenset(x.strip().lower() for x in langs.split(",") if x.strip()))
-    run_live(settings, cursor, lambda writer, kept: BlueskySource(writer, config, kept))
+    run_live(settings, "bluesky", cursor, lambda writer, kept: BlueskySource(writer, config, kept))

@@ -17,6 +17,7 @@ from models.moments import epoch_s
 from streams.config import Settings
 from streams.ingest.cursor import Cursor
 from streams.ingest.lines import Head, head_of, key_of, open_lines
+from streams.ingest.presence import present_beside
 from streams.ingest.stopping import Stop
 from streams.ingest.writer import open_writer
 
@@ -85,7 +86,7 @@ def ingest_file(
     path, stop, pace = Path(path), stop or threading.Event(), Pace(config)
     cursor = Cursor(config.cursor)
     skip = _skip(cursor)
-    with open_writer(settings) as writer:
+    with open_writer(settings) as writer, present_beside(settings, f"file {path.name}"):
         try:
             for number, line, share in _numbered(path, config.loop, writer.config.line_bytes):
                 if number <= skip:

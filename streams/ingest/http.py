@@ -28,6 +28,7 @@ from models.errors import ServiceError
 from models.posts import split_lines
 from streams.config import Settings
 from streams.ingest.lines import head_of, key_of
+from streams.ingest.presence import present
 from streams.ingest.stopping import SIGNALS
 from streams.ingest.tokens import Sources, owned
 from streams.ingest.writer import FrameWriter, open_writer
@@ -186,7 +187,7 @@ def _is_one_object(body: bytes) -> bool:
     return True
 
 
-async def _serve(config: uvicorn.Config) -> None:
+async def _serve(config: uvicorn.Config, settings: Settings) -> None:
     """Until a signal; requests that are under way get their answer. uvicorn itself would die of the
     signal in the end.
     """
@@ -194,7 +195,8 @@ async def _serve(config: uvicorn.Config) -> None:
     server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
     for number in SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
-    await server.serve()
+    async with present(settings, "http"):
+        await server.serve()
 
 
 @click.command()
@@ -219,11 +221,8 @@ def http(settings: Settings, host: str | None, port: int | None, token_file: str
     with open_writer(settings) as writer:
         click.echo(f"POST posts to http://{host}:{port}/posts", err=True)
         app = PostServer(writer, sources, allowed_hosts=settings.ingest.http_allowed_hosts).app
-        asyncio.run(
-            _serve(
-                uvicorn.Config(
-                    app, host, port, log_level="warning", timeout_graceful_shutdown=10, http=DeadlineProtocol
-                )
-            )
+        config = uvicorn.Config(
+            app, host, port, log_level="warning", timeout_graceful_shutdown=10, http=DeadlineProtocol
         )
+        asyncio.run(_serve(config, settings))
     click.echo(f"{writer.counts.sent:,} posts acknowledged by the broker", err=True)

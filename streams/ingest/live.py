@@ -15,6 +15,7 @@ import click
 from streams.broker.backoff import Good, keep_up
 from streams.config import Settings
 from streams.ingest.cursor import Cursor
+from streams.ingest.presence import present
 from streams.ingest.stopping import until_stopped
 from streams.ingest.writer import FrameWriter, open_writer
 
@@ -36,35 +37,44 @@ class Disconnected(Exception):
     """The connection ended or never came about; the next attempt may do better."""
 
 
-async def keep_connected(session: Callable[[], Awaitable[None]], config: ReconnectConfig) -> None:
+async def keep_connected(
+    session: Callable[[], Awaitable[None]], config: ReconnectConfig, troubled: Callable[[str], None]
+) -> None:
     """Run sessions one after another, for ever.
 
     A session that received something returns when its connection ends; one that received nothing raises Disconnected,
     which doubles the pause before the next (with jitter). Other exceptions end it all.
+    troubled: hears why there is no connection; the session tells it "" once it has one.
     """
+
+    def tell(error: BaseException, wait_s: float) -> None:
+        log.warning("%s; connecting again in %.1f s", error, wait_s)
+        troubled(str(error))
 
     async def once(good: Good) -> None:
         await session()
         good()
         raise Disconnected("connection lost")
 
-    await keep_up(once, (Disconnected,), _tell, config.first_wait_s, config.longest_wait_s)
-
-
-def _tell(error: BaseException, wait_s: float) -> None:
-    log.warning("%s; connecting again in %.1f s", error, wait_s)
+    await keep_up(once, (Disconnected,), tell, config.first_wait_s, config.longest_wait_s)
 
 
 class LiveSource(Protocol):
     """What `run_live` runs."""
 
     skipped: Counter[str]
+    trouble: str  # why it is not connected, or nothing
 
     async def run(self) -> None: ...
 
 
-def run_live(settings: Settings, cursor_path: str | None, make: Callable[[FrameWriter, Cursor], LiveSource]) -> None:
-    """Run a live source until a signal or its failure; then everything read is acknowledged and the cursor saved."""
+def run_live(
+    settings: Settings, name: str, cursor_path: str | None, make: Callable[[FrameWriter, Cursor], LiveSource]
+) -> None:
+    """Run a live source until a signal or its failure; then everything read is acknowledged and the cursor saved.
+
+    name: what the page calls it.
+    """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     cursor = Cursor(cursor_path)
 
@@ -72,7 +82,8 @@ def run_live(settings: Settings, cursor_path: str | None, make: Callable[[FrameW
         source = make(writer, cursor)
         reporter = asyncio.create_task(report(writer, source.skipped))
         try:
-            await until_stopped(asyncio.create_task(source.run()))
+            async with present(settings, name, lambda: source.trouble):
+                await until_stopped(asyncio.create_task(source.run()))
         finally:
             reporter.cancel()
 

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 from html import unescape
 from html.parser import HTMLParser
 from typing import Any, Literal
@@ -154,13 +155,16 @@ class MastodonSource:
             raise ConfigError(f"--server {config.server!r} is not an address like https://mastodon.example")
         self._newest = cursor.value or ""
         self.skipped: Counter[str] = Counter()
+        self.trouble = ""
 
     async def run(self) -> None:
         """For ever. Raises ServiceError where the server refuses us or the broker fails."""
         timeout = httpx.Timeout(20.0, read=self._config.reconnect.stall_s)  # heartbeats come every 15 s
         headers = {"Authorization": f"Bearer {self._config.token}"}
         async with httpx.AsyncClient(base_url=self._config.server, headers=headers, timeout=timeout) as client:
-            await keep_connected(lambda: self._session(client), self._config.reconnect)
+            await keep_connected(
+                lambda: self._session(client), self._config.reconnect, partial(setattr, self, "trouble")
+            )
 
     async def _session(self, client: httpx.AsyncClient) -> None:
         received = 0
@@ -168,6 +172,7 @@ class MastodonSource:
         try:
             async with aconnect_sse(client, "GET", path, params=params) as stream:
                 self._check(stream.response)
+                self.trouble = ""
                 async for status in self._missed(client):
                     await self._receive(status, "create")
                 async for event, data in _events(stream):
@@ -267,4 +272,5 @@ def mastodon(
     """Public posts that SERVER sees, their edits and deletions."""
     tag = hashtag.removeprefix("#") if hashtag else None
     config = MastodonConfig(server.rstrip("/"), read_token(token_file), stream, tag)
-    run_live(settings, cursor, lambda writer, kept: MastodonSource(writer, config, kept))
+    name = f"mastodon {urlsplit(server).hostname}{f' #{tag}' if tag else ''}"
+    run_live(settings, name, cursor, lambda writer, kept: MastodonSource(writer, config, kept))

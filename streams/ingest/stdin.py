@@ -9,6 +9,7 @@ import click
 
 from streams.config import Settings
 from streams.ingest.lines import head_of, key_of, read_lines
+from streams.ingest.presence import present_beside
 from streams.ingest.stopping import Stop
 from streams.ingest.writer import FrameWriter, open_writer
 
@@ -36,6 +37,6 @@ def ingest_stream(stream: BinaryIO, writer: FrameWriter, stop: Stop) -> int:
 def stdin(settings: Settings) -> None:
     """Posts from standard input, one JSON object per line."""
     stop = Stop()
-    with stop.on_signals(), open_writer(settings) as writer:
+    with stop.on_signals(), open_writer(settings) as writer, present_beside(settings, "stdin"):
         sent = ingest_stream(sys.stdin.buffer, writer, stop)
     click.echo(f"{sent:,} posts acknowledged by the broker", err=True)

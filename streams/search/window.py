@@ -41,6 +41,7 @@ from streams.config import Settings
 from streams.pipeline.frames import decode_frames, pack_vectors, unpack_vectors
 from streams.releases.serving import restate
 from streams.search.rehearsal import Rehearsal, rehearse
+from streams.search.varied import varied
 
 if TYPE_CHECKING:
     from models.search import Found
@@ -90,10 +91,11 @@ class Window:
         self._task: asyncio.Task | None = None
 
     def search(self, text: str, k: int, lang: str | None = None, last_s: float | None = None) -> list[Found]:
-        """The k posts nearest in meaning, best first. `last_s` counts back from the newest post. Blocking."""
+        """The k posts nearest in meaning, varied, best first. `last_s` counts back from the newest post. Blocking."""
         with self._encoding:
             vector = self.encoder.encode([text])[0]
-        return self.index.search(vector, k, lang=lang, since=None if last_s is None else self.newest - last_s)
+        since = None if last_s is None else self.newest - last_s
+        return varied(lambda most: self.index.search(vector, most, lang=lang, since=since), k)
 
     def rehearse(self, query: Query, queries: Sequence[Query], labels: Sequence[Label], last_s: float) -> Rehearsal:
         """What a query would have alerted in the last `last_s` of stream time, beside these queries and with what

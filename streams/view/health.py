@@ -5,17 +5,18 @@ The page, /readyz, `crisis status` and the operator hear the same words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
-from streams.view.status import WorkerStatus
+from streams.view.status import SourceStatus, WorkerStatus
 
-__all__ = ["Health", "judge"]
+__all__ = ["Health", "Known", "judge"]
 
 SILENT_S = 3.0  # workers speak every second; a page asks for figures every second, and waits for two
 NOTED_S = 5.0  # what was put by in a rebalance, and is read at once, needs no word
+STANDS_S = 2.0  # it is looked at each second: told three seconds after it moved last, and by the page within five
 LONG_S = 3.0  # a call reads what a second brings, 200,000 characters at most; with a word each second, told within 5
 WAITING_FRAMES = 1_000  # a hundred thousand posts: some minutes of work
 
@@ -27,20 +28,23 @@ class Health(Struct, frozen=True):
     sentence: str
 
 
-def judge(
-    redis_silent_s: float,
-    workers: Mapping[str, WorkerStatus],
-    lag: Mapping[str, int] | None,
-    agents: Sequence[str],
-    at: float,
-    put_by: int = 0,
-) -> Health:
-    """redis_silent_s: since Redis last answered. lag: frames waiting by topic, None where the broker does not answer.
+class Known(Struct, frozen=True):
+    """What is known of the whole at a moment. Seconds and epoch seconds are by the clock of Redis."""
 
-    agents: those that must run somewhere; at: epoch seconds; put_by: posts that wait to be read in context.
-    """
-    if redis_silent_s > SILENT_S:
-        return Health("down", f"Redis has not answered for {redis_silent_s:.0f} s: what is shown is that old")
+    at: float = 0.0
+    workers: Mapping[str, WorkerStatus] = {}
+    sources: Mapping[str, SourceStatus] = {}  # what brings posts in, unless it took leave
+    lag: Mapping[str, int] | None = None  # frames waiting by topic, None where the broker does not answer
+    put_by: int = 0  # posts that wait to be read in context
+
+
+def judge(known: Known | None, agents: Mapping[str, tuple[str, int]]) -> Health:
+    """known: None where Redis does not answer. agents: those that must run somewhere → their topic, its partitions."""
+    if known is None:
+        return Health("down", "Redis does not answer: nothing new is shown")
+    if known.lag is None:
+        return Health("down", "the broker does not answer: no new post comes in")
+    at, workers = known.at, known.workers
     heard = {name: said for name, said in workers.items() if said.silent_s(at) <= SILENT_S}
     if not heard:
         silent_s = min((said.silent_s(at) for said in workers.values()), default=None)
@@ -49,22 +53,40 @@ def judge(
     ready = [said for said in heard.values() if said.state == "ready"]
     if missing := [agent for agent in agents if not any(agent in said.agents for said in ready)]:
         return Health("down", f"no worker that is ready runs {', '.join(missing)}: posts wait")
-    if lag is None:
-        return Health("late", "the broker does not answer: no new post comes in")
-    unread = _unread(put_by, [said.waits_since for said in heard.values() if said.waits_since], at)
-    waiting = {topic: frames for topic, frames in lag.items() if frames > WAITING_FRAMES}
-    if waiting:
+    wrong = next(_wrong(known, heard, agents), None)
+    if wrong is not None:
+        return Health("late", wrong)
+    return Health("live", f"live: {len(heard)} worker{'s' if len(heard) > 1 else ''} at work")
+
+
+def _wrong(known: Known, heard: Mapping[str, WorkerStatus], agents: Mapping[str, tuple[str, int]]) -> Iterator[str]:
+    """What makes alerts late, the worst first."""
+    at, lag = known.at, known.lag or {}
+    for name, source in sorted(known.sources.items()):
+        if (silent_s := source.silent_s(at)) > SILENT_S:
+            yield f"source {name} has not spoken for {silent_s:.0f} s: its posts do not come in"
+        if source.message:
+            yield f"source {name}: {source.message}"
+    unread = _unread(known.put_by, [said.waits_since for said in heard.values() if said.waits_since], at)
+    if waiting := {topic: frames for topic, frames in lag.items() if frames > WAITING_FRAMES}:
         topic, frames = max(waiting.items(), key=lambda item: item[1])
-        return Health("late", "; ".join((f"alerts come late: {frames:,} records wait in {topic}", *unread)))
+        yield "; ".join((f"alerts come late: {frames:,} records wait in {topic}", *unread))
+    for topic, partitions in agents.values():
+        held = [said.holds.get(topic, []) for said in heard.values() if said.holds is not None]
+        alone = partitions - len({partition for parts in held for partition in parts})
+        if lag.get(topic, 0) and len(held) == len(heard) and alone > 0:
+            yield f"nobody reads {alone} of {partitions} partitions of {topic}: posts wait"
     name, said = max(heard.items(), key=lambda item: item[1].computes_s)
     if said.computes_s > LONG_S:
-        return Health("late", f"worker {name} has computed one batch for {said.computes_s:.0f} s: alerts wait for it")
+        yield f"worker {name} has computed one batch for {said.computes_s:.0f} s: alerts wait for it"
+    name, said = max(heard.items(), key=lambda item: item[1].stands_s)
+    if said.stands_s > STANDS_S:
+        yield f"worker {name} has stood still for {said.stands_s:.0f} s: alerts wait for it"
     if unread:
-        return Health("late", f"the most pressing posts are read first: {unread[0]}")
+        yield f"the most pressing posts are read first: {unread[0]}"
     for name, said in sorted(heard.items()):
         if said.message:
-            return Health("late", f"worker {name}: {said.message}")
-    return Health("live", f"live: {len(heard)} worker{'s' if len(heard) > 1 else ''} at work")
+            yield f"worker {name}: {said.message}"
 
 
 def _unread(put_by: int, since: Sequence[float], at: float) -> list[str]:

@@ -15,7 +15,7 @@ lane; alerts carry a revision, clusters a version, and only a newer one replaces
 | repeats:ID | how often a post was repeated, expires with the fold window |
 | clusters, cluster, cluster-ver | zset by last post; hash id → ClusterEvent JSON; hash id → version |
 | latency | list of the newest end-to-end latencies, milliseconds |
-| workers | hash worker → WorkerStatus JSON (status.py) |
+| workers, sources-at | hashes: worker → WorkerStatus JSON, source → SourceStatus JSON (status.py) |
 | proposals | clusters the last audit would merge |
 | snapshot-parts | snapshots.py |
 | key-id | which secret made the pseudonyms: pseudonyms.py |
@@ -32,19 +32,22 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from redis.asyncio import Redis
 
+from models.alerts import crowd_of
 from models.audit import MergeProposal
 from models.moments import epoch_s
 from models.records import Alert, ClusterEvent, Origin, Repeat, account_of
 from streams.config import Settings
 from streams.view.offsets_of import NAME
 from streams.view.scripts import script
-from streams.view.status import WorkerStatus, decode_status, encode_status
+from streams.view.status import SourceStatus, WorkerStatus, decode_source, decode_status, encode_status
 
 __all__ = ["Counts", "LiveView"]
 
 _json = msgspec.json.Encoder().encode
 _alert = msgspec.json.Decoder(Alert).decode
 _cluster = msgspec.json.Decoder(ClusterEvent).decode
+
+SOURCE_KEPT_S = 86_400  # one that died is missed for a day after the last of them spoke
 
 Counts = Mapping[str, Mapping[str, int]]  # hash name → field → increment
 
@@ -119,7 +122,7 @@ class LiveView:
             for a in alerts
             for x in (
                 *(a.alert_id, a.revision, epoch_s(a.seen_at), _json(a), a.post.id, account_of(a.post.id)),
-                *(f"{a.level}/{a.category}", a.post.source, a.cluster_id or "", _author(a)),
+                *(f"{a.level}/{a.category}", a.post.source, crowd_of(a), _author(a)),
             )
         ]
         taken = await self._put_alerts(args=[self.prefix, self._most, self._ttl_s, self._retention_s, *flat])
@@ -171,14 +174,34 @@ class LiveView:
         """The newest end-to-end latencies, milliseconds."""
         return [float(x) for x in await self.redis.lrange(self.key("latency"), 0, -1)]
 
+    async def now(self) -> float:
+        """Epoch seconds by the clock of Redis: the one that all who speak here are measured by."""
+        seconds, micros = await self.redis.time()
+        return seconds + micros / 1e6
+
     async def put_worker(self, name: str, status: WorkerStatus) -> None:
-        """A worker's word about itself."""
+        """A worker's word about itself; one that names no time is said now."""
+        status = status if status.at else msgspec.structs.replace(status, at=await self.now())
         await self.redis.hset(self.key("workers"), name, encode_status(status))
 
     async def workers(self) -> dict[str, WorkerStatus]:
         """What each worker said last."""
         found = await self.redis.hgetall(self.key("workers"))
         return {k.decode(): decode_status(v) for k, v in found.items()}
+
+    async def put_source(self, name: str, message: str = "") -> None:
+        """A source's word about itself, said now."""
+        await self.redis.hset(self.key("sources-at"), name, encode_status(SourceStatus(await self.now(), message)))
+        await self.redis.expire(self.key("sources-at"), SOURCE_KEPT_S)
+
+    async def drop_source(self, name: str) -> None:
+        """It has ended in order, and is not missed."""
+        await self.redis.hdel(self.key("sources-at"), name)
+
+    async def sources(self) -> dict[str, SourceStatus]:
+        """What each source said last."""
+        found = await self.redis.hgetall(self.key("sources-at"))
+        return {k.decode(): decode_source(v) for k, v in found.items()}
 
     async def put_proposals(self, proposals: Sequence[MergeProposal]) -> None:
         """Keep the newest audit's proposals."""

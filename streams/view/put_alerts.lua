@@ -1,5 +1,5 @@
 -- ARGV: prefix, most listed, ttl, retention, then (id, revision, time seen, json, post id, account, room, source, cluster,
--- author) of each; the last two empty where there is none. Returns the indices taken.
+-- author) of each; the last two empty where there is none, `cluster` its words' where it is in none yet. Returns the indices taken.
 -- The list is capped, the alerts are not: a deletion or a cluster may come long after 2,000 newer alerts. One costs about
 -- 1.5 kB of Redis (measured: 0.9 kB of JSON, the rest keys and the two indices): with one post in twenty alerting that is
 -- 75 bytes a post, a sixth of what folding takes to remember every post as long. `fold_h` bounds both.

@@ -1,11 +1,12 @@
-"""What a worker says of itself, once a second: written and read here."""
+"""What a worker, or a source, says of itself, once a second: written and read here. Times are by the clock of Redis:
+one that is wrong on some machine makes nobody look dead, or alive."""
 
 from __future__ import annotations
 
 import msgspec
 from msgspec import Struct
 
-__all__ = ["WorkerStatus", "decode_status", "encode_status"]
+__all__ = ["SourceStatus", "WorkerStatus", "decode_source", "decode_status", "encode_status"]
 
 GONE_S = 15.0  # a worker speaks every second; silent for so long it counts as gone
 
@@ -22,6 +23,8 @@ class WorkerStatus(Struct, frozen=True):
     registry_version: str = ""  # the release it serves; own = the encoder of its settings
     waits_since: float = 0.0  # epoch seconds: when the oldest post was put by that it has found waiting; 0 = none
     computes_s: float = 0.0  # how long the call runs that its encoder, matcher or clusterer has not returned from
+    holds: dict[str, list[int]] | None = None  # partitions it reads, by topic; an older worker does not say
+    stands_s: float = 0.0  # how long a partition of it has stood still with records waiting
 
     def silent_s(self, at: float) -> float:
         """Seconds since it spoke."""
@@ -32,5 +35,17 @@ class WorkerStatus(Struct, frozen=True):
         return self.silent_s(at) <= GONE_S
 
 
+class SourceStatus(Struct, frozen=True):
+    """The word of what brings posts in. Who ends in order takes leave, and is not missed."""
+
+    at: float = 0.0  # epoch seconds
+    message: str = ""  # what it cannot do as it should
+
+    def silent_s(self, at: float) -> float:
+        """Seconds since it spoke."""
+        return max(0.0, at - self.at)
+
+
 encode_status = msgspec.json.Encoder().encode
 decode_status = msgspec.json.Decoder(WorkerStatus).decode
+decode_source = msgspec.json.Decoder(SourceStatus).decode

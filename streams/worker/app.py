@@ -9,39 +9,35 @@ import logging
 import os
 import tempfile
 import threading
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import faust
 from aiokafka.errors import KafkaError
-from faust.exceptions import ConsumerNotStarted
 from faust.types import TP
 from redis.exceptions import RedisError
 
 from models.errors import CrisisError
-from streams import metrics
-from streams.broker.connect import METADATA_MS, reach
+from streams.broker.connect import METADATA_MS
 from streams.broker.topics import AGENTS, INPUTS
 from streams.config import Settings, load_settings
-from streams.view.status import WorkerStatus
 from streams.worker.cluster import Cluster
 from streams.worker.credentials import faust_credentials
 from streams.worker.health import Heart, serve_health
 from streams.worker.loop import add_agents
 from streams.worker.outbox import Outbox
-from streams.worker.renewed import Beyond, TopicIds, begin_anew, begin_with_others, end_when_renewed
+from streams.worker.renewed import TopicIds, begin_with_others, end_when_renewed
+from streams.worker.report import TOLD_S, report_forever
 from streams.worker.runtime import Runtime
 from streams.worker.threads import limit_native_threads
 from streams.worker.waiting import Waiting
-from streams.worker.watchdog import STALLED, Partition, Watchdog
+from streams.worker.watchdog import STALLED
 
 __all__ = ["__getattr__", "run_worker"]
 
 log = logging.getLogger(__name__)
 
 STOP_S = 20.0  # an orderly end waits for commits; a broker that lost the topics refuses them for ever
-TOLD_S = 2.0  # how long Redis may take to be told of this worker
-ANSWER_S = 5.0  # how long the consumer may take to say where its partitions end
+CRASHED_S = 5.0  # one that crashed holds partitions that others could read; what it had begun is read again anyway
 
 
 class CrisisApp(faust.App):
@@ -68,7 +64,7 @@ class CrisisApp(faust.App):
 
     async def stop(self) -> None:
         """In order, but not for ever: what was not committed by then is read again."""
-        last = threading.Timer(STOP_S, os._exit, [STALLED])
+        last = threading.Timer(CRASHED_S if self.crashed else STOP_S, _end_anyway, [self.crash_reason])
         last.daemon = True
         last.start()
         await super().stop()
@@ -119,7 +115,7 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
 
     @app.task
     async def report() -> None:
-        await _report_forever(app, settings, agents, heart, waiting)
+        await report_forever(app, settings, agents, heart, waiting)
 
     @app.task
     async def look_for_new_topics() -> None:
@@ -143,6 +139,13 @@ def run_worker(settings: Settings, agents: Sequence[str] = AGENTS) -> None:
             blocking_timeout=0.0,  # Faust's detector: a pause of 0.4 s at the wrong moment ended the worker
             debug=bool(os.environ.get("CRISIS_DEBUG")),
         ).execute_from_commandline()
+
+
+def _end_anyway(crash_reason: BaseException | None) -> None:
+    """From a thread of its own: the event loop waits for something that does not come."""
+    why = f"it crashed: {crash_reason!r}" if crash_reason is not None else "it was told to end"
+    log.critical("the worker did not end in order in time (%s): ending the process", why)
+    os._exit(STALLED)
 
 
 def _keep_clusters(app: faust.App, settings: Settings, cluster: Cluster) -> None:
@@ -175,102 +178,6 @@ def _hold_nothing_against_moved_records(app: CrisisApp, settings: Settings, agen
                     await asyncio.wait_for(undone, TOLD_S)
 
     app.on_partitions_revoked.connect(revoked, weak=False)
-
-
-async def _report_forever(
-    app: CrisisApp, settings: Settings, agents: Sequence[str], heart: Heart, waiting: Waiting | None
-) -> None:
-    """Once a second: lag, the worker's own status for the dashboard, and the watchdog."""
-    watchdog, beyond, work = Watchdog(settings.worker.stall_s), Beyond(), app.runtime.work
-    redis_answers = True
-    topics = {settings.topics.name(INPUTS[a]): INPUTS[a] for a in agents}
-    ends: dict[Partition, int] = {}
-    while not app.should_stop:
-        late = time.monotonic() + 1.0
-        await asyncio.sleep(1.0)
-        heart.beat()
-        metrics.loop_lag_seconds.set(max(0.0, time.monotonic() - late))
-        at = _positions(app, topics)
-        told = await _ends(app, at)
-        if short := beyond.those(at, told):
-            await begin_anew(app, [TP(*part) for part in short], {topic for topic, _ in short})
-        ends = told or ends
-        lag = dict.fromkeys(topics.values(), 0)
-        for (topic, partition), end in ends.items():
-            lag[topics[topic]] += max(0, end - at.get((topic, partition), end))
-        for topic, frames in lag.items():
-            metrics.lag.labels(topic).set(frames)
-        app.runtime.pace.told(lag)
-        excused = not redis_answers and not work.computing
-        stalled = watchdog.stalled(at, ends, time.monotonic(), work.returned(), excused, work.turns())
-        if stalled and not app.rebalancing and (work.computing or await _broker_answers(settings)):
-            await _end_stalled(app, settings, stalled)
-        status = WorkerStatus(
-            time.time(),
-            list(agents),
-            app.runtime.encoder.version,
-            lag,
-            "ready",
-            app.runtime.takeover.trouble or app.runtime.sender.trouble,
-            app.runtime.serving.current.name,
-            waiting.since if waiting else 0.0,
-            round(work.longest_s(time.monotonic()), 1),
-        )
-        redis_answers = await _told(app, status, redis_answers)
-
-
-async def _broker_answers(settings: Settings) -> bool:
-    """Else a new worker could not even start: waiting is better."""
-    try:
-        await asyncio.to_thread(reach, settings.broker.bootstrap.split(","))
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-async def _told(app: CrisisApp, status: WorkerStatus, answered: bool) -> bool:
-    """Did Redis take the status? Not for ever: while Redis is away the loop goes on, and says so once."""
-    try:
-        await asyncio.wait_for(app.runtime.tell(status), TOLD_S)
-    except (TimeoutError, RedisError, OSError) as error:
-        if answered:
-            log.error("Redis does not answer (%s): waiting for it, nothing is lost", error or f"{TOLD_S:g} s")
-        return False
-    if not answered:
-        log.warning("Redis answers again")
-    return True
-
-
-async def _end_stalled(app: CrisisApp, settings: Settings, stalled: list[Partition]) -> None:
-    """End the process. What it computes with is to blame if a call computes; if none does, no record is."""
-    doing = "a call that does not return" if app.runtime.work.computing else "the consumer gets nothing, or waits"
-    if not app.runtime.work.computing:
-        await app.runtime.hold_nothing_against_what_is_in_hand()
-    log.critical(
-        "no progress for %.0f s with work waiting in %s (%s): ending the process",
-        settings.worker.stall_s,
-        stalled,
-        doing,
-    )
-    os._exit(STALLED)
-
-
-def _positions(app: CrisisApp, topics: Mapping[str, str]) -> dict[Partition, int]:
-    """The next offset to process of each partition this worker owns."""
-    committed = app.consumer._committed_offset  # no public getter in 0.15.3
-    return {(tp.topic, tp.partition): committed[tp] or 0 for tp in app.consumer.assignment() if tp.topic in topics}
-
-
-async def _ends(app: CrisisApp, positions: Mapping[Partition, int]) -> dict[Partition, int]:
-    """Where the partitions end, by the broker's word: a fetcher that has died knows only where they once ended.
-
-    Empty if the consumer does not answer; the ends known before then hold, and the watchdog counts on.
-    """
-    try:
-        found = await asyncio.wait_for(app.consumer.highwaters(*(TP(*part) for part in positions)), ANSWER_S)
-    except (TimeoutError, KafkaError, ConsumerNotStarted):
-        return {}
-    return {(tp.topic, tp.partition): end for tp, end in found.items()}
 
 
 @functools.cache

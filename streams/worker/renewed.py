@@ -108,6 +108,7 @@ async def begin_with_others(app: faust.App, assigned: Collection[TP], ids: Topic
     if begin:
         log.warning("made anew since it was read last: %s; reading it from its beginning", _names(others))
         if not await _taken_back(app, begin):
+            log.critical("reading on from the group's place would lose records: ending the process")
             os._exit(STALLED)
         for tp in begin:
             await app.consumer.seek(tp, 0)

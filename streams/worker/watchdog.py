@@ -29,6 +29,7 @@ class Watchdog:
     _turns: dict[str, tuple[int, float]] = field(default_factory=dict)  # topic → calls returned, since when so many
     _clock_s: float = 0.0
     _last_s: float | None = None
+    standing_s: float = 0.0  # how long, by the last look, one of them has stood still with work waiting for it alone
 
     def stalled(
         self,
@@ -51,14 +52,15 @@ class Watchdog:
         for topic, calls in turns.items():
             if self._turns.get(topic, (-1, 0.0))[0] != calls:
                 self._turns[topic] = calls, self._clock_s
-        found = []
+        found, self.standing_s = [], 0.0
         for part, position in positions.items():
             done = position, returned.get(part, 0)
             last, since = self._since.get(part, ((-1, -1), 0.0))
             if done != last or ends.get(part, 0) <= position or excused:
                 self._since[part] = (done, self._clock_s)
-            elif self._clock_s - since >= self.stall_s:
-                turned = self._turns.get(part[0], (0, 0.0))[1]
-                if self._clock_s - max(since, turned) >= self.stall_s or self._clock_s - since >= WAITS * self.stall_s:
+            else:
+                stands_s = self._clock_s - max(since, self._turns.get(part[0], (0, 0.0))[1])
+                self.standing_s = max(self.standing_s, stands_s)
+                if stands_s >= self.stall_s or self._clock_s - since >= WAITS * self.stall_s:
                     found.append(part)
         return found

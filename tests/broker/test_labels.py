@@ -12,12 +12,14 @@ from models.encoders.registry import OWN
 from models.errors import LabelError, ServiceError
 from models.feedback.records import Label
 from models.queries import Query
+from streams.broker import compacted
 from streams.broker.labels import apply_records, follow_labels, publish_labels, read_labels
 from streams.broker.topics import make_topics, topic_configs
 from streams.config import load_settings
 from streams.releases.release import Release
 from streams.releases.takeover import Takeover
 from tests.outputs.topics import fresh_prefix
+from tests.waiting import PATIENCE_S
 
 WATER = Query("need.water", "need", "water", "Water", {"en": ["We need drinking water", "Our taps are dry"]})
 
@@ -88,3 +90,21 @@ async def test_a_worker_learns_from_a_label_while_it_runs_and_forgets_what_is_ta
             await takeover.until(lambda s: s.current.matcher.feedback is None)
     finally:
         await takeover.stop()
+
+
+async def test_a_follower_that_could_not_take_a_change_hears_those_that_come_after(settings, monkeypatch, caplog):
+    monkeypatch.setattr(compacted, "AGAIN_S", 0.0)
+    told: asyncio.Queue[int] = asyncio.Queue()
+
+    async def heard(labels):
+        told.put_nowait(len(labels))
+        if len(labels) == 1:
+            raise ServiceError("not now")
+
+    publish = asyncio.to_thread
+    async with asyncio.timeout(PATIENCE_S), follow_labels(settings, heard):
+        await publish(publish_labels, settings, [said(1)])
+        assert await told.get() == 1
+        await publish(publish_labels, settings, [said(2)])
+        assert await told.get() == 2
+    assert "a change was not taken (not now)" in caplog.text

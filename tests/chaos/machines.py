@@ -56,6 +56,7 @@ class Supervised:
     def __init__(self, name: str, args: Sequence[str], env: Mapping[str, str], log: Path) -> None:
         self.name, self.log = name, log
         self.ended: list[int] = []  # exit statuses of ends that nobody asked for
+        self.why: list[str] = []  # what it said last before each
         self._args, self._env = args, {**os.environ, **env}
         self._asked = self._over = False
         self._thread = threading.Thread(target=self._keep, name=name, daemon=True)
@@ -77,6 +78,7 @@ class Supervised:
             status = self._process.wait()
             self._process.stdin.close()
             if not self._asked and not self._over:
+                self.why.append(self._last_reason())
                 self.ended.append(status)
             time.sleep(0 if self._over else AGAIN_S)
 
@@ -100,6 +102,11 @@ class Supervised:
         if self._thread.is_alive():
             self.signal(signal.SIGKILL)
             self._thread.join()
+
+    def _last_reason(self) -> str:
+        """The last that it called critical, or said to whoever started it; else its last line."""
+        lines = self.last_words(200).splitlines()
+        return next((x for x in reversed(lines) if "CRITICAL" in x or x.startswith("crisis:")), "".join(lines[-1:]))
 
     def last_words(self, lines: int = 15) -> str:
         return "\n".join(self.log.read_text("utf-8", "replace").splitlines()[-lines:])

@@ -44,7 +44,8 @@ class Outcome:
     recovery_s: float  # until every post written before its end was through
     told_s: float | None  # until /readyz of the dashboard no longer said "live"; None: it always did
     workers_ended: list[int]  # exit statuses of workers that ended on their own account
-    said: str  # the first that it said then
+    why: list[str]  # what each of them said last
+    said: str  # the first that /readyz said when it no longer said "live"
     load: float  # of the machine, averaged over the last minute: seconds grow with it
 
 
@@ -149,6 +150,7 @@ class Scene:
             round(max(0.0, recovered - over), 1),
             None if told is None else round(told, 1),
             [status for w, n in ends.items() for status in w.ended[n:]],
+            [reason for w, n in ends.items() for reason in w.why[n:]],
             said.strip(),
             round(os.getloadavg()[0], 1),
         )

@@ -11,7 +11,7 @@ from streams.commands.topics import prepare
 from streams.config import load_settings
 from streams.view.connect import connect
 from streams.view.live import LiveView
-from streams.view.status import WorkerStatus
+from streams.view.status import SourceStatus, WorkerStatus, encode_status
 from tests.dashboard.seeding import SPEAKS_S
 from tests.outputs.topics import fresh_prefix
 
@@ -24,16 +24,21 @@ def run(settings):
 def test_without_redis_nothing_is_live():
     settings = load_settings(redis={"url": "redis://:hunter2@127.0.0.1:1/0"}, broker={"bootstrap": "127.0.0.1:1"})
     code, told = run(settings)
-    assert code == 2 and "Redis has not answered" in told and "hunter2" not in told
+    assert code == 2 and "Redis does not answer" in told and "hunter2" not in told
 
 
-def test_with_redis_and_no_worker_nothing_is_live(redis_url):
-    settings = load_settings(redis={"url": redis_url}, broker={"bootstrap": "127.0.0.1:1"})
+def test_with_redis_and_no_broker_or_no_worker_nothing_is_live(redis_url, embedded_broker):
+    away = load_settings(redis={"url": redis_url}, broker={"bootstrap": "127.0.0.1:1"})
+    assert run(away) == (2, "the broker does not answer: no new post comes in\n")
+    settings = load_settings(
+        redis={"url": redis_url}, broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()}
+    )
+    make_topics(settings)
     assert run(settings) == (2, "no worker has ever spoken: no new post is read\n")
 
 
 async def test_a_worker_that_speaks_is_live_and_a_broker_that_is_away_is_said(redis_url, embedded_broker):
-    for bootstrap, level in (("127.0.0.1:1", "late"), (embedded_broker, "live")):
+    for bootstrap, level in (("127.0.0.1:1", "down"), (embedded_broker, "live")):
         settings = load_settings(
             redis={"url": redis_url}, broker={"bootstrap": bootstrap}, topics={"prefix": fresh_prefix()}
         )
@@ -57,3 +62,18 @@ def test_the_doctor_says_the_same_sentence_and_is_not_content_while_nothing_is_l
     assert run(settings)[1].strip() in said.output and said.exit_code == 1
     before = CliRunner().invoke(doctors.doctor, ["--set-up"], obj=settings)
     assert before.exit_code == 0 and "no worker" not in before.output
+
+
+async def test_a_source_that_died_is_missed_and_one_that_took_leave_is_not(redis_url, embedded_broker):
+    settings = load_settings(
+        redis={"url": redis_url}, broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()}
+    )
+    make_topics(settings)
+    async with connect(settings.redis) as redis:
+        view = LiveView(redis, settings)
+        await view.put_worker("w", WorkerStatus(await view.now() + SPEAKS_S, list(AGENTS), "v"))
+        await redis.hset(view.key("sources-at"), "http", encode_status(SourceStatus(await view.now() - 60)))
+        said = await ask(settings)
+        assert said.level == "late" and said.sentence.startswith("source http has not spoken for 6")
+        await view.drop_source("http")
+        assert (await ask(settings)).level == "live"

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from types import SimpleNamespace
 
 import msgspec
 import pytest
+from redis.exceptions import ConnectionError as NoConnection
 
 from models.errors import ServiceError
 from streams.broker.lag import LagReader
+from streams.broker.topics import AGENTS
 from streams.config import Settings
-from streams.dashboard.feed import BIG_BATCH, KEPT_BATCHES, QUEUE, Feed
+from streams.dashboard.feed import BIG_BATCH, KEPT_BATCHES, QUEUE, TICK_S, Feed
 from streams.dashboard.page_model import Filter
 from streams.pipeline.stages.alerting import blank
+from streams.view.health import Known
+from streams.view.status import SourceStatus, WorkerStatus
 from tests.dashboard.invented import clusters_of, invent, several
 from tests.waiting import PATIENCE_S
 
@@ -206,3 +211,88 @@ async def test_the_feed_ends_though_the_broker_refused_in_the_moment_it_was_told
     watching.cancel()
     await asyncio.wait([watching], timeout=PATIENCE_S)
     assert watching.cancelled()
+
+
+class Hours:
+    """A clock that is put on by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def hours() -> Hours:
+    return Hours()
+
+
+def heard_just_now(feed: Feed, hours: Hours) -> Feed:
+    """All is well at this moment: what `_measure`, `_hear` and `_watch_lag` note."""
+    feed._known = Known(NOW, {"a": WorkerStatus(NOW, list(AGENTS))}, {"http": SourceStatus(NOW)})
+    feed._known_at = feed._answered = feed._heard = feed._lag_at = hours.now
+    feed._lag = {}
+    return feed
+
+
+@pytest.mark.parametrize("dies", ["_answered", "_heard", "_lag_at", "worker", "source"])
+def test_whatever_falls_silent_is_told_within_five_seconds_and_nothing_before(hours, dies):
+    feed = heard_just_now(Feed(Settings(), view=None, clock=hours), hours)
+    died = hours.now
+    for _ in range(200):
+        assert hours.now - died <= 5.0 - TICK_S, f"{dies} has been silent for {hours.now - died:g} s: {feed.health}"
+        for name in {"_answered", "_heard", "_lag_at"} - {dies}:
+            setattr(feed, name, hours.now)
+        at = NOW + hours.now - died
+        spoke = {name: NOW if name == dies else at for name in ("worker", "source")}
+        worker, source = WorkerStatus(spoke["worker"], list(AGENTS)), SourceStatus(spoke["source"])
+        feed._known, feed._known_at = Known(at, {"a": worker}, {"http": source}), hours.now
+        if feed.health.level != "live":
+            break
+        hours.now += 0.1
+    assert hours.now - died > 2.5, "a busy moment is no fault"
+
+
+class Channel:
+    """A live channel of Redis whose connection is half open from the third word on."""
+
+    def __init__(self, hours: Hours) -> None:
+        self._hours, self._due, self.pings = hours, 3, 0
+
+    async def __aenter__(self) -> Channel:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def subscribe(self, *_: str) -> None:
+        pass
+
+    async def ping(self) -> None:
+        self.pings += 1
+
+    async def get_message(self, timeout: float) -> dict | None:
+        self._due -= 1
+        if self._due < 0:
+            self._hours.now += timeout
+            return None
+        return {"type": "pong", "data": b""}
+
+
+async def test_a_live_channel_that_is_half_open_is_told_and_opened_anew(hours):
+    channel = Channel(hours)
+    feed = Feed(
+        Settings(), view=SimpleNamespace(redis=SimpleNamespace(pubsub=lambda **_: channel), key=str), clock=hours
+    )
+
+    async def nothing() -> None:
+        pass
+
+    feed._load = nothing
+    began = hours.now
+    with pytest.raises(NoConnection, match="silent"):
+        await feed._hear(lambda: None)
+    assert hours.now - began <= 4.0 and channel.pings >= 2
+    feed._answered = hours.now
+    assert feed.health.sentence.startswith("Redis does not answer")

@@ -69,8 +69,22 @@ async def test_a_dashboard_can_read_and_follow_and_write_nothing(as_user):
     async with redis.pubsub() as channel:
         await channel.subscribe(view.key("live"))
     await redis.ping()
+    assert await view.sources() == {} and await view.now() > 0
     with pytest.raises(NoPermissionError):
         await view.put_worker("w", WorkerStatus(time.time()))
+
+
+async def test_a_source_can_say_that_it_lives_and_read_nothing(as_user):
+    settings = load_settings()
+    view, everybody = LiveView(await as_user("ingest"), settings), LiveView(await as_user("dashboard"), settings)
+    await view.put_source("http", "slow")
+    told = (await everybody.sources())["http"]
+    assert told.message == "slow" and abs(told.at - await everybody.now()) < 60
+    await view.drop_source("http")
+    assert await everybody.sources() == {}
+    for forbidden in (view.workers(), view.sources(), view.counts(), view.put_worker("w", WorkerStatus())):
+        with pytest.raises(NoPermissionError):
+            await forbidden
 
 
 async def test_a_worker_can_put_links_into_the_vault_and_never_read_one(as_user):

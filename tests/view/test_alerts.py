@@ -7,7 +7,7 @@ from collections import Counter
 import msgspec
 import pytest
 
-from models.alerts import place_in_cluster, withdraw
+from models.alerts import crowd_of, place_in_cluster, withdraw
 from models.moments import epoch_s
 from models.records import Deletion, MatchedFrame, Origin
 from streams.config import Settings
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.redis
 FLOODS = {
     "one author": lambda n: {"author": "loud"},
     "one account": lambda n: {"post_id": f"bsky:loud/{n}"},
+    "many authors, one text": lambda n: {"author": f"bot{n}", "text": f"Free hay for everybody, call number {n}!"},
     "many authors, one cluster": lambda n: {"author": f"bot{n}", "cluster": "c9"},
     "many authors of another source": lambda n: {"author": f"bot{n}", "source": "loud"},
     "suggestions of many authors": lambda n: {"author": f"bot{n}", "level": "suggestion"},
@@ -32,7 +33,7 @@ FLOODS = {
 
 def place_of(alert):
     named = "x" if alert.post.id.startswith("x/") else ""
-    return [f"{alert.level}/{alert.category}", alert.post.source, alert.cluster_id or "", alert.post.author or named]
+    return [f"{alert.level}/{alert.category}", alert.post.source, crowd_of(alert), alert.post.author or named]
 
 
 async def test_only_a_newer_revision_of_an_alert_replaces_it(view):

@@ -1,38 +1,48 @@
 """The one sentence about the whole: never "live" when something is not."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from streams.view.health import SILENT_S, Health, judge
-from streams.view.status import WorkerStatus
+from streams.view.health import SILENT_S, Health, Known, judge
+from streams.view.status import SourceStatus, WorkerStatus
 
 NOW = 1_795_000_000.0
-AGENTS = ("normalise", "embed", "match", "cluster")
+AGENTS = {
+    "normalise": ("posts.raw", 4),
+    "embed": ("posts.clean", 4),
+    "match": ("posts.embedded", 4),
+    "cluster": ("posts.matched", 1),
+}
+NAMES = tuple(AGENTS)
 
 
-def worker(silent_s=0.5, agents=AGENTS, **more):
+def worker(silent_s=0.5, agents=NAMES, **more):
     return WorkerStatus(NOW - silent_s, list(agents), "v", **more)
 
 
-def told(redis_s=0.2, workers=None, lag=None, broker=True, put_by=0):
+def told(redis=True, workers=None, lag=None, broker=True, put_by=0, sources=None):
     workers = {"a": worker()} if workers is None else workers
-    return judge(redis_s, workers, (lag or {}) if broker else None, AGENTS, NOW, put_by)
+    known = Known(NOW, workers, sources or {}, (lag or {}) if broker else None, put_by)
+    return judge(known if redis else None, AGENTS)
 
 
 def test_it_is_live_when_redis_the_broker_and_every_agent_answer():
     assert told() == Health("live", "live: 1 worker at work")
-    split = {"a": worker(agents=AGENTS[:2]), "b": worker(agents=AGENTS[2:])}
+    split = {"a": worker(agents=NAMES[:2]), "b": worker(agents=NAMES[2:])}
     assert told(workers=split).sentence == "live: 2 workers at work"
 
 
 @pytest.mark.parametrize(
     "found, level, says",
     [
-        ({"redis_s": SILENT_S + 3}, "down", "Redis has not answered for 6 s"),
+        ({"redis": False, "broker": False, "workers": {}}, "down", "Redis does not answer"),
+        ({"broker": False, "workers": {}}, "down", "the broker does not answer"),
         ({"workers": {}}, "down", "no worker has ever spoken"),
         ({"workers": {"a": worker(12), "b": worker(90)}}, "down", "no worker has spoken for 12 s"),
-        ({"workers": {"a": worker(agents=AGENTS[:3])}}, "down", "runs cluster"),
+        ({"workers": {"a": worker(agents=NAMES[:3])}}, "down", "runs cluster"),
         ({"workers": {"a": worker(state="loading")}}, "down", "no worker that is ready"),
-        ({"workers": {"a": worker(), "b": worker(9, AGENTS)}, "broker": False}, "late", "the broker does not answer"),
+        ({"workers": {"a": worker(), "b": worker(9)}, "broker": False}, "down", "the broker does not answer"),
         ({"lag": {"posts.raw": 5_000}}, "late", "5,000 records wait in posts.raw"),
         (
             {"workers": {"a": worker(waits_since=NOW - 600), "b": worker(waits_since=NOW - 60)}, "put_by": 2_400},
@@ -51,6 +61,18 @@ def test_it_is_live_when_redis_the_broker_and_every_agent_answer():
         ),
         ({"workers": {"a": worker(computes_s=4), "b": worker()}}, "late", "worker a has computed one batch for 4 s"),
         ({"workers": {"a": worker(message="cannot load 4841")}}, "late", "worker a: cannot load 4841"),
+        ({"workers": {"a": worker(stands_s=4), "b": worker()}}, "late", "worker a has stood still for 4 s"),
+        (
+            {"workers": {"a": worker(holds={"posts.raw": [0, 1]}), "b": worker(holds={})}, "lag": {"posts.raw": 1}},
+            "late",
+            "nobody reads 2 of 4 partitions of posts.raw",
+        ),
+        (
+            {"sources": {"http": SourceStatus(NOW - 9), "b": SourceStatus(NOW)}},
+            "late",
+            "source http has not spoken for 9 s",
+        ),
+        ({"sources": {"bluesky": SourceStatus(NOW, "is silent")}}, "late", "source bluesky: is silent"),
     ],
 )
 def test_what_is_wrong_is_said_in_words(found, level, says):
@@ -69,3 +91,29 @@ def test_dead_workers_are_called_so_within_five_seconds():
 def test_a_call_that_hangs_is_told_before_its_lag_is_and_one_that_takes_a_moment_is_not():
     assert told(workers={"a": worker(computes_s=2.5)}).level == "live"
     assert told(workers={"a": worker(computes_s=SILENT_S + 0.1)}).level == "late"
+
+
+def test_partitions_that_nobody_reads_need_no_word_while_nothing_waits_in_them_or_a_worker_does_not_say():
+    held = {"a": worker(holds={"posts.raw": [0, 1]})}
+    assert told(workers=held).level == "live"
+    assert told(workers=held | {"old": worker()}, lag={"posts.raw": 1}).level == "live"
+    both = held | {"b": worker(holds={"posts.raw": [2, 3]})}
+    assert told(workers=both, lag={"posts.raw": 1}).level == "live"
+
+
+def test_a_source_that_speaks_or_took_leave_needs_no_word():
+    assert told(sources={"http": SourceStatus(NOW - 2)}) == told(sources={}) == Health("live", "live: 1 worker at work")
+
+
+@given(
+    redis=st.booleans(),
+    broker=st.booleans(),
+    silent=st.lists(st.sampled_from([0.5, 4.0])),
+    stands=st.sampled_from([0.0, 9.0]),
+    source=st.sampled_from([None, 0.5, 4.0]),
+)
+def test_it_is_live_if_and_only_if_nothing_is_wrong(redis, broker, silent, stands, source):
+    workers = {str(n): worker(s, stands_s=stands) for n, s in enumerate(silent)}
+    sources = {} if source is None else {"http": SourceStatus(NOW - source)}
+    right = redis and broker and 0.5 in silent and not stands and source != 4.0
+    assert (told(redis, workers, None, broker, 0, sources).level == "live") == right

@@ -1,5 +1,6 @@
 """The watchdog: no progress with work waiting."""
 
+from streams.view.health import STANDS_S
 from streams.worker.watchdog import Watchdog
 
 
@@ -69,3 +70,28 @@ def test_a_partition_that_waits_while_its_agent_works_off_another_is_no_stall_bu
 def test_a_call_that_does_not_return_is_a_stall_of_all_that_wait_for_it():
     dog = Watchdog(stall_s=60)
     assert looked(dog, 61, {A: 5, B: 5}, {A: 9, B: 9}, turns={"posts.raw": 3}) == [A, B]
+
+
+def test_it_says_how_long_one_has_stood_still_with_work_waiting_and_forgets_it_when_it_moves():
+    dog = Watchdog(stall_s=60)
+    looked(dog, 10, {A: 5, B: 9}, {A: 5, B: 9})
+    assert dog.standing_s == 0.0, "nothing waits"
+    looked(dog, 13, {A: 5, B: 9}, {A: 6, B: 9})
+    assert dog.standing_s == 3.0
+    dog.stalled({A: 5, B: 9}, {A: 6, B: 9}, 14, returned={A: 1})
+    assert dog.standing_s == 0.0, "a call returned"
+    looked(dog, 20, {A: 5, B: 9}, {A: 6, B: 9}, returned={A: 1})
+    assert dog.standing_s == 6.0
+    looked(dog, 21, {A: 6, B: 9}, {A: 6, B: 9})
+    assert dog.standing_s == 0.0
+
+
+def test_an_agent_or_a_consumer_that_hangs_is_told_within_five_seconds():
+    """A look and a word each second, and a page that asks each second: the last of five says it."""
+    for part_of_a_second in (0.0, 0.5, 0.99):
+        dog, hangs_from = Watchdog(stall_s=60), 10 + part_of_a_second
+        for now in range(20):
+            dog.stalled({A: min(now, 10)}, {A: 99}, now)
+            if dog.standing_s > STANDS_S:
+                break
+        assert hangs_from + 1 < now <= hangs_from + 4, "one second is left to the page"

@@ -1,0 +1,71 @@
+"""A source says once a second that it lives: who only sees its posts cannot tell a quiet hour from a source that died.
+
+Without Redis it goes on all the same: nothing waits for this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+
+from anyio.from_thread import start_blocking_portal
+from redis.exceptions import RedisError
+
+from streams.broker.backoff import stop_if_cancelled
+from streams.config import Settings
+from streams.view.connect import connect
+from streams.view.live import LiveView
+
+__all__ = ["present", "present_beside"]
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 1.0
+TOLD_S = 2.0  # how long Redis may take
+AWAY = (RedisError, OSError, TimeoutError)
+
+
+@contextlib.asynccontextmanager
+async def present(settings: Settings, name: str, trouble: Callable[[], str] = str) -> AsyncIterator[None]:
+    """While inside, this event loop says so; who leaves without an exception takes leave, and is not missed.
+
+    trouble: what the source cannot do at this moment, or nothing.
+    """
+    async with connect(settings.redis) as redis:
+        view, heard = LiveView(redis, settings), asyncio.Event()
+        speaking = asyncio.create_task(_speak(view, name, trouble, heard), name="presence")
+        try:
+            yield
+        except BaseException:
+            await _ended(speaking)
+            raise
+        await _ended(speaking)
+        if heard.is_set():
+            with contextlib.suppress(*AWAY):
+                await asyncio.wait_for(view.drop_source(name), TOLD_S)
+
+
+@contextlib.contextmanager
+def present_beside(settings: Settings, name: str) -> Iterator[None]:
+    """The same for a source that blocks, from a thread beside it."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(present(settings, name)):
+        yield
+
+
+async def _speak(view: LiveView, name: str, trouble: Callable[[], str], heard: asyncio.Event) -> None:
+    while True:
+        try:
+            await asyncio.wait_for(view.put_source(name, trouble()), TOLD_S)
+            heard.set()
+        except AWAY as error:
+            log.info("Redis does not answer (%s): the page cannot know of %s", error or f"{TOLD_S:g} s", name)
+        stop_if_cancelled()
+        await asyncio.sleep(EVERY_S)
+
+
+async def _ended(task: asyncio.Task) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

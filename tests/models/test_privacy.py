@@ -1,0 +1,80 @@
+"""Phone numbers of everywhere are masked; what people count, date, measure and price in a disaster is not."""
+
+import phonenumbers
+import pytest
+from phonenumbers import PhoneNumberFormat as Form
+from phonenumbers import PhoneNumberType as Kind
+
+from models.privacy import PHONE, mask
+
+FEWEST = 7  # digits: shorter ones (of Tokelau, Vanuatu …) are beside counts and house numbers no phone's by their look
+
+
+def has_digits(text):
+    return any(c.isdecimal() for c in text)
+
+
+@pytest.mark.parametrize("region", sorted(phonenumbers.SUPPORTED_REGIONS))
+def test_an_example_number_of_every_country_is_masked(region):
+    examples = [phonenumbers.example_number_for_type(region, kind) for kind in (Kind.MOBILE, Kind.FIXED_LINE)]
+    for number in filter(None, examples):
+        for form in (Form.E164, Form.INTERNATIONAL, Form.RFC3966):
+            assert not has_digits(mask(phonenumbers.format_number(number, form)))
+        local = phonenumbers.format_number(number, Form.NATIONAL)
+        if sum(map(str.isdecimal, local)) >= FEWEST:
+            assert not has_digits(mask(f"tel. {local}"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "05321234567/05327654321", "9841234567,9851234567", "9841234567;9851234567", "9841234567 9851234567",
+        "0532 123 45 67 - 0533 765 43 21", "0532 123 45 67 veya 0533 765 43 21", "+905321234567,+905331234567",
+        "0812-3456-7890/0813-9876-5432", "０９０-1234-5678、090-1234-5679", "tel.0532 123 4567",
+        "Tel/05321234567", "tel=05321234567", "#05321234567", "@05321234567", "No.05321234567",
+        "No: 0532 123 45 67", "cell#0917-123-4567", "no. 5551234", "Ph 2345 6789", "📞 22334455",
+        "tel:\n0532 123 45 67", "05321234567'den", "0532_123_45_67", "0532*123*45*67", "0532|1234567",
+        "0532·123·45·67", "0 5 3 2 1 2 3 4 5 6 7", "(0532)123-4567", "+1.415.555.2671", "00 90 532 123 45 67",
+        "012 345 678", "012.345.678", "8 (912) 345-67-89", "тел. 0671234567", "дзвоніть 0671234567",
+        "τηλ. 2101234567", "טלפון 0501234567", "0300-1234567", "نمبر ۰۳۰۰۱۲۳۴۵۶۷", "شماره ۰۹۱۲۳۴۵۶۷۸۹",
+        "هاتف: ٠٥٠ ١٢٣ ٤٥٦٧", "फोन ९८४१२३४५६७", "নম্বর ০১৭১২৩৪৫৬৭৮", "ফোন: ০১৭১২-৩৪৫৬৭৮", "தொலைபேசி 2345678",
+        "ఫోన్ ౨౩౪౫౬౭౮", "ಫೋನ್ ೨೩೪೫೬೭೮", "ഫോൺ 2345678", "ફોન ૨૩૪૫૬૭૮", "ଫୋନ୍ 2345678", "ਫ਼ੋਨ 2345678",
+        "දුරකථන 2345678", "โทร ๐๘๑-๒๓๔-๕๖๗๘", "ဖုန်း ၀၉-၄၂၁၁၂၃၄၅၆", "លេខ 012 345 678", "ໂທ 2345678", "전화 555-1234",
+        "電話０９０－１２３４－５６７８", "电话：13800138000", "手机13800138000", "gọi 0912345678", "sđt 2345678",
+        "ስልክ 0911234567", "simu 0712345678", "namba 2345678", "hubungi 0812 3456 7890", "nomor 2345678",
+        "tawag 09171234567", "rele 3410 1234", "ligue 11912345678", "llamar al 612345678",
+    ],
+)  # fmt: skip
+def test_a_number_is_masked_however_it_is_written(text):
+    assert PHONE in mask(text) and not has_digits(mask(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2023-02-06", "06.02.2023", "6/2/2023", "20230206041732", "2010-2023", "1990/1991/1992",
+        "1755, 1906, 1999, 2011", "06-02-2023 07-02-2023", "from 2023-02-06 to 2023-02-10", "06.02.2023-08.02.2023",
+        "२०२३-०२-०६", "٢٠٢٣/٠٢/٠٦", "۱۴۰۱/۱۱/۱۷", "1401/11/17", "2566/02/06", "2023年2月6日", "２０２３－０２－０６",
+        "2023_02_06", "12:00-14:00-16:00", "call before 2023-02-06", "magnitude 7.8 depth 17.9 km at 01:17:35 UTC",
+        "37.17360,36.20210", "lat 37.173612 lon 36.202134", "36°12'15\"N 37°09'40\"E", "-33.865143, 151.209900",
+        "UTM 37S 0245123 4112345", "MGRS 37SBA4512312345", "grid 4512 1234", "3.14159265", "0.123456789",
+        "66,000,000 hectares", "1234567 km", "1234567 m²", "score 3-2 2-1 4-3 1-0", "1 2 3 4 5 6 7 8 9",
+        "1-2-3-4-5-6-7", "1,500,000 people", "1.500.000 personas", "10000000 personnes", "25000000 kişi",
+        "1234567 orang", "1234567 человек", "1500000人", "3000000名", "१२३४५६७ लोग", "١٥٠٠٠٠٠ شخص", "1234567 homes",
+        "population 83614362", "25 000 000", "50,000 dead", "between 10,000 and 20,000", "100000-200000 people",
+        "$1,234,567", "€ 1.234.567,89", "₹12,34,567", "1234567 TL", "USD 2500000", "5000000円", "5.000.000 euro",
+        "2 000 000 $", "10^7 1234567", "ISBN 978-3-16-148410-0", "ISBN 9783161484100", "ISBN 0-306-40615-2",
+        "ISSN 2049-3630", "doi 10.1000/1820000", "10.1038/s41586-020-2649-2", "IBAN DE89 3704 0044 0532 0130 00",
+        "case 2023/1234", "order 2023123456789012", "postcode 34000 34100", "PIN 560001", "192.168.100.200",
+        "ver 1.2.3.4567890", "flight TK1234567", "https://x.example/status/1622501234567890123",
+        "id=1622501234567890123",
+    ],
+)  # fmt: skip
+def test_what_is_counted_dated_measured_priced_or_named_is_not(text):
+    assert mask(text) == text
+
+
+@pytest.mark.parametrize("word", ["case", "id", "population", "post code"])
+def test_a_word_before_it_hides_no_number_that_begins_as_one(word):
+    assert mask(f"{word} 05321234567") == f"{word} {PHONE}"
+    assert mask(f"{word} +905321234567") == f"{word} {PHONE}"
