@@ -21,6 +21,8 @@ from streams.config import Settings
 
 __all__ = ["Records", "follow_compacted", "follow_table", "open_compacted", "read_table"]
 
+QUIET_MS = 5_000  # how long the broker keeps a question of what is new open where nothing is; news end it at once
+
 T = TypeVar("T")
 Records = Sequence[Any]  # of either client: with key, value and offset
 Apply = Callable[[dict[str, T], Records], object]  # takes records in, in place; true where they changed something
@@ -82,7 +84,9 @@ async def follow_compacted(
     settings: Settings, topic: str, changed: Callable[[Records], Awaitable[None]]
 ) -> AsyncIterator[Records]:
     """Read the topic to its end, yield its records, and keep calling `changed` with those that come."""
-    consumer = AIOKafkaConsumer(**client_options(settings.broker), group_id=None, enable_auto_commit=False)
+    consumer = AIOKafkaConsumer(
+        **client_options(settings.broker), group_id=None, enable_auto_commit=False, fetch_max_wait_ms=QUIET_MS
+    )
     part = AsyncTopicPartition(settings.topics.name(topic), 0)
 
     async def follow() -> None:

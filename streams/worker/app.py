@@ -185,11 +185,12 @@ async def _report_forever(
     redis_answers = True
     topics = {settings.topics.name(INPUTS[a]): INPUTS[a] for a in agents}
     ends: dict[Partition, int] = {}
+    late = time.monotonic()  # the first word at once: who starts a worker waits for it
     while not app.should_stop:
-        late = time.monotonic() + 1.0
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(max(0.0, late - time.monotonic()))
         heart.beat()
         metrics.loop_lag_seconds.set(max(0.0, time.monotonic() - late))
+        late = time.monotonic() + 1.0
         at = _positions(app, topics)
         told = await _ends(app, at)
         if short := beyond.those(at, told):
