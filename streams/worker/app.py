@@ -25,6 +25,7 @@ from streams.broker.topics import AGENTS, INPUTS
 from streams.config import Settings, load_settings
 from streams.view.status import WorkerStatus
 from streams.worker.cluster import Cluster
+from streams.worker.consuming import Consumer
 from streams.worker.credentials import faust_credentials
 from streams.worker.health import Heart, serve_health
 from streams.worker.loop import add_agents
@@ -107,6 +108,7 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
         agent_supervisor="mode.supervisors.CrashingSupervisor",
         autodiscover=False,
     )
+    app.transport.Consumer = Consumer
     app.runtime, app.topic_ids = Runtime(settings), TopicIds(settings)
     handlers = add_agents(app, app.runtime, agents)
     heart = Heart()
