@@ -47,7 +47,8 @@ async def take(
     clock, due_s = asyncio.get_running_loop().time, 0.0
     try:
         while not stream.should_stop:
-            await stream.wait_for_stopped(there)
+            if not there.is_set():
+                await stream.wait_for_stopped(there)
             if (early_s := due_s - clock()) > 0:
                 await pause(early_s)
             due_s = clock() + PACE_S
