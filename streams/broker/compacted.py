@@ -28,6 +28,8 @@ __all__ = ["Records", "follow_compacted", "follow_table", "open_compacted", "rea
 log = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
+QUIET_MS = 5_000  # how long the broker keeps a question of what is new open where nothing is; news end it at once
+
 T = TypeVar("T")
 Records = Sequence[Any]  # of either client: with key, value and offset
 Apply = Callable[[dict[str, T], Records], object]  # takes records in, in place; true where they changed something
@@ -93,7 +95,9 @@ async def follow_compacted(
     What `changed` or the broker refuses is told, and what follows it is heard all the same: nobody would miss a
     follower that has ended.
     """
-    consumer = AIOKafkaConsumer(**client_options(settings.broker), group_id=None, enable_auto_commit=False)
+    consumer = AIOKafkaConsumer(
+        **client_options(settings.broker), group_id=None, enable_auto_commit=False, fetch_max_wait_ms=QUIET_MS
+    )
     part = AsyncTopicPartition(settings.topics.name(topic), 0)
 
     async def follow() -> None:

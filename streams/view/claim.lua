@@ -1,6 +1,6 @@
 -- One round trip per frame; the script is atomic, so two workers that see the same text agree on who was first.
 -- KEYS: none (keys are built from the prefix: a single Redis, not a cluster). ARGV: prefix, ttl, repeats kept of a post,
--- then (kind, id, place, fingerprint, repost of, post) of each; kind "d" is a deletion, "u" an explicit edit. Values:
+-- packed (kind, id, place, fingerprint, repost of, post) of each; kind "d" is a deletion, "u" an explicit edit. Values:
 -- text:F "post id \31 place", id:ID "first place \31 last place \31 fingerprint now", gone:ID 1, kept:ID of a repeat "place
 -- \31 fingerprint \31 what it repeats \31 post", of:ID zset of a post's kept repeats, heads:ACCOUNT zset of its posts that have some,
 -- raised:PLACE zset of those that took the place of what was edited or deleted there. Answers: {verdict, post, …} of each.
@@ -77,8 +77,8 @@ local function raise(of, place)
   if heir and redis.call('EXISTS', prefix .. 'of:' .. heir) == 1 then add('heads:' .. account(heir), heir) end
 end
 
-for i = 4, #ARGV, 6 do
-  local kind, id, place, fingerprint, repost, post = unpack(ARGV, i, i + 5)
+for _, claim in ipairs(cmsgpack.unpack(ARGV[4])) do
+  local kind, id, place, fingerprint, repost, post = unpack(claim)
   local begun, last, said = mark(id)
   local verdict = 'n'
   if kind == 'd' then

@@ -1,23 +1,33 @@
--- Add to counters, once per stage, partition and origin. ARGV: prefix, then of each: stage:partition, origin, how many
--- counters, (hash, field, n) of every one. Returns for each 0 if this origin, or a later one, was counted before, else 1.
+-- Add to counters, once per stage, partition and origin. ARGV: prefix, packed {stage:partition, origin, {{hash, field, n}, …}}
+-- of each. Returns for each 0 if this origin, or a later one, was counted before, else 1.
 -- Names come from posts (sources, tags): of so many in one hash the later ones are counted as "other", or whoever
 -- invents names fills Redis.
 local MOST = 2000
-local counted, out, i = ARGV[1] .. 'counted', {}, 2
-while i <= #ARGV do
-  local field, at, first = ARGV[i], ARGV[i + 1], i + 3
-  i = first + 3 * tonumber(ARGV[i + 2])
-  local last = redis.call('HGET', counted, field)
-  if last and last >= at then
+local prefix, counted, out = ARGV[1], ARGV[1] .. 'counted', {}
+local last, sums, order = {}, {}, {} -- written once a call: frames of one post have most counters in common
+for _, one in ipairs(cmsgpack.unpack(ARGV[2])) do
+  local field, at, told = unpack(one)
+  local before = last[field] or redis.call('HGET', counted, field)
+  if before and before >= at then
     out[#out + 1] = 0
   else
-    redis.call('HSET', counted, field, at)
-    for j = first, i - 1, 3 do
-      local hash, name = ARGV[1] .. ARGV[j], ARGV[j + 1]
-      if redis.call('HEXISTS', hash, name) == 0 and redis.call('HLEN', hash) >= MOST then name = 'other' end
-      redis.call('HINCRBY', hash, name, ARGV[j + 2])
+    last[field] = at
+    for _, add in ipairs(told) do
+      local hash, name, n = unpack(add)
+      local key = hash .. '\31' .. name
+      if not sums[key] then
+        sums[key] = {hash, name, 0}
+        order[#order + 1] = sums[key]
+      end
+      sums[key][3] = sums[key][3] + n
     end
     out[#out + 1] = 1
   end
+end
+for field, at in pairs(last) do redis.call('HSET', counted, field, at) end
+for _, sum in ipairs(order) do
+  local hash, name, n = prefix .. sum[1], sum[2], sum[3]
+  if redis.call('HEXISTS', hash, name) == 0 and redis.call('HLEN', hash) >= MOST then name = 'other' end
+  redis.call('HINCRBY', hash, name, n)
 end
 return out

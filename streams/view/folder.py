@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Raw
 from redis.asyncio import Redis
 
 from models.posts import words_of
 from models.records import Post
 from streams.pipeline.ports import KEPT_REPEATS, Claim, Gone, Verdict
-from streams.view.scripts import script
+from streams.view.scripts import as_text, packed, script
 
 __all__ = ["RedisFolder"]
 
@@ -24,8 +25,8 @@ class RedisFolder:
     async def claim(self, claims: Sequence[Claim | Gone]) -> list[Verdict]:
         if not claims:
             return []
-        told = (x for claim in claims for x in _told(claim))
-        answers = await self._claim(args=[self._prefix, self._fold_s, KEPT_REPEATS, *told])
+        told = packed([_told(claim) for claim in claims])
+        answers = await self._claim(args=[self._prefix, self._fold_s, KEPT_REPEATS, told])
         return [_verdict(answer[0].decode(), answer[1:]) for answer in answers]
 
     async def still_said(self, posts: Sequence[Post], author_key: bytes) -> list[Post]:
@@ -35,11 +36,11 @@ class RedisFolder:
         return [p for p, words in zip(posts, said, strict=True) if not words or words == words_of(p, author_key)]
 
 
-def _told(claim: Claim | Gone) -> tuple[str | bytes, ...]:
+def _told(claim: Claim | Gone) -> tuple[str | Raw, ...]:
     if isinstance(claim, Gone):
-        return "d", claim.post_id, claim.place, "", "", b""
+        return "d", claim.post_id, claim.place, "", "", ""
     kind = "u" if claim.edit else ""
-    return kind, claim.post_id, claim.place, claim.fingerprint, claim.repost_of or "", claim.post
+    return kind, claim.post_id, claim.place, claim.fingerprint, claim.repost_of or "", as_text(claim.post)
 
 
 def _verdict(told: str, raised: list[bytes]) -> Verdict:

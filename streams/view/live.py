@@ -38,7 +38,7 @@ from models.moments import epoch_s
 from models.records import Alert, ClusterEvent, Origin, Repeat, account_of
 from streams.config import Settings
 from streams.view.offsets_of import NAME
-from streams.view.scripts import script
+from streams.view.scripts import as_text, packed, script
 from streams.view.status import SourceStatus, WorkerStatus, decode_source, decode_status, encode_status
 
 __all__ = ["Counts", "LiveView"]
@@ -75,11 +75,11 @@ class LiveView:
 
     async def count_all(self, stage: str, counted: Sequence[tuple[Origin, Counts]]) -> list[bool]:
         """The same for several origins in order, in one round trip."""
-        flat: list[str | int] = []
-        for origin, counts in counted:
-            told = [x for name, fields in counts.items() for field, n in fields.items() if n for x in (name, field, n)]
-            flat += [*_counted_at(stage, origin), len(told) // 3, *told]
-        return [bool(new) for new in await self._count(args=[self.prefix, *flat])] if flat else []
+        rows = [
+            (*_counted_at(stage, origin), [(name, at, n) for name, of in counts.items() for at, n in of.items() if n])
+            for origin, counts in counted
+        ]
+        return [bool(new) for new in await self._count(args=[self.prefix, packed(rows)])] if rows else []
 
     async def was_counted(self, stage: str, origin: Origin) -> bool:
         """Would `count` of this, or of what lies before it, be taken for a repetition?"""
@@ -117,15 +117,11 @@ class LiveView:
         """Keep alerts and publish them to live readers; returns those that were new or newer."""
         if not alerts:
             return []
-        flat = [
-            x
+        rows = [
+            (a.alert_id, a.revision, epoch_s(a.seen_at), as_text(_json(a)), a.post.id, account_of(a.post.id), _place(a))
             for a in alerts
-            for x in (
-                *(a.alert_id, a.revision, epoch_s(a.seen_at), _json(a), a.post.id, account_of(a.post.id)),
-                *(f"{a.level}/{a.category}", a.post.source, crowd_of(a), _author(a)),
-            )
         ]
-        taken = await self._put_alerts(args=[self.prefix, self._most, self._ttl_s, self._retention_s, *flat])
+        taken = await self._put_alerts(args=[self.prefix, self._most, self._ttl_s, self._retention_s, packed(rows)])
         return [alerts[int(i)] for i in taken]
 
     async def mark_gone(self, post_ids: Sequence[str]) -> None:
@@ -150,12 +146,11 @@ class LiveView:
         """Keep the newest state of each cluster; merged and expired ones leave the view."""
         if not events:
             return
-        flat = [
-            x
+        rows = [
+            (e.cluster_id, e.version, epoch_s(e.last_at), as_text(_json(e)), e.event in ("merge", "expire"))
             for e in events
-            for x in (e.cluster_id, e.version, epoch_s(e.last_at), _json(e), "gone" * (e.event in ("merge", "expire")))
         ]
-        await self._put_clusters(args=[self.prefix, most, self._retention_s, *flat])
+        await self._put_clusters(args=[self.prefix, most, self._retention_s, packed(rows)])
 
     async def clusters(self, most: int = 500) -> list[ClusterEvent]:
         """Clusters with the newest posts, newest first."""
@@ -222,6 +217,11 @@ class LiveView:
             if key != f"{self.prefix}{NAME}".encode():
                 removed += await self.redis.delete(key)
         return removed
+
+
+def _place(alert: Alert) -> str:
+    """Room, source, cluster (or its words, before it is in one) and author, the last two empty where there is none."""
+    return "\x1f".join((f"{alert.level}/{alert.category}", alert.post.source, crowd_of(alert), _author(alert)))
 
 
 def _author(alert: Alert) -> str:

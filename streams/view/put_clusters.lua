@@ -1,18 +1,18 @@
--- ARGV: prefix, most kept, retention (all three keys expire so long after the last change), then (id, version, time of the last post, json, "gone" or empty) of each.
+-- ARGV: prefix, most kept, retention (all three keys expire so long after the last change), packed (id, version, time of the last post, json, is it gone) of each.
 local p, most = ARGV[1], tonumber(ARGV[2])
-for i = 4, #ARGV, 5 do
-  local id, ver = ARGV[i], tonumber(ARGV[i + 1])
+for _, event in ipairs(cmsgpack.unpack(ARGV[4])) do
+  local id, ver, at, json, gone = unpack(event)
   local known = redis.call('HGET', p .. 'cluster-ver', id)
   if not known or tonumber(known) < ver then
-    redis.call('HSET', p .. 'cluster-ver', id, ARGV[i + 1])
-    if ARGV[i + 4] == 'gone' then
+    redis.call('HSET', p .. 'cluster-ver', id, ver)
+    if gone then
       redis.call('HDEL', p .. 'cluster', id)
       redis.call('ZREM', p .. 'clusters', id)
     else
-      redis.call('HSET', p .. 'cluster', id, ARGV[i + 3])
-      redis.call('ZADD', p .. 'clusters', ARGV[i + 2], id)
+      redis.call('HSET', p .. 'cluster', id, json)
+      redis.call('ZADD', p .. 'clusters', at, id)
     end
-    redis.call('PUBLISH', p .. 'live', '{"cluster":' .. ARGV[i + 3] .. '}')
+    redis.call('PUBLISH', p .. 'live', '{"cluster":' .. json .. '}')
   end
 end
 for _, key in ipairs({'cluster', 'cluster-ver', 'clusters'}) do redis.call('EXPIRE', p .. key, ARGV[3]) end

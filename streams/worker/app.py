@@ -21,6 +21,7 @@ from streams.broker.connect import METADATA_MS
 from streams.broker.topics import AGENTS, INPUTS
 from streams.config import Settings, load_settings
 from streams.worker.cluster import Cluster
+from streams.worker.consuming import Consumer
 from streams.worker.credentials import faust_credentials
 from streams.worker.health import Heart, serve_health
 from streams.worker.loop import add_agents
@@ -103,6 +104,7 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
         agent_supervisor="mode.supervisors.CrashingSupervisor",
         autodiscover=False,
     )
+    app.transport.Consumer = Consumer
     app.runtime, app.topic_ids = Runtime(settings), TopicIds(settings)
     handlers = add_agents(app, app.runtime, agents)
     heart = Heart()

@@ -72,11 +72,12 @@ async def report_forever(
     watchdog, beyond, ends, work = Watchdog(settings.worker.stall_s), Beyond(), Ends(), app.runtime.work
     redis_answers = True
     topics = {settings.topics.name(INPUTS[a]): INPUTS[a] for a in agents}
+    late = time.monotonic()  # the first word at once: who starts a worker waits for it
     while not app.should_stop:
-        late = time.monotonic() + EVERY_S
-        await asyncio.sleep(EVERY_S)
+        await asyncio.sleep(max(0.0, late - time.monotonic()))
         heart.beat()
         metrics.loop_lag_seconds.set(max(0.0, time.monotonic() - late))
+        late = time.monotonic() + EVERY_S
         at = _positions(app, topics)
         asked, told = await ends.look(app, at)
         if told and (short := beyond.those(asked, told)):

@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 CALL_POSTS = 64  # read in one encoder call: a fifth of a second that new posts may wait
 LOOK_S = 0.2
+NOTHING_S = 1.0  # with nothing in hand: what comes ends it
 NOWHERE = TopicPartition("", -1)
 
 
@@ -142,7 +143,8 @@ class Waiting:
         ours = consumer.assignment()
         self._held = {part: held for part, held in self._held.items() if part in ours}
         while free := sorted(ours - self._held.keys()):
-            found = await consumer.getmany(*free, timeout_ms=0, max_records=1)
+            wait_ms = 0 if self._held else int(NOTHING_S * 1000)
+            found = await consumer.getmany(*free, timeout_ms=wait_ms, max_records=1)
             if not found:
                 break
             for part, (record,) in found.items():

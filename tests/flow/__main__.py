@@ -33,9 +33,11 @@ def unit_of(part: str) -> tuple[str, float]:
     """Unit and tolerance of a figure, by the last word of its name."""
     if part in UNITS:
         return UNITS[part]
+    if part == "ready":
+        return "s", 1.5
     if "_p" in part:
         return "ms", 2.0
-    return ("cores", 2.0) if part.startswith("cores") else ("µs/post of CPU", 1.5)
+    return ("cores", 2.0) if "cores" in part else ("µs/post of CPU", 1.5)
 
 
 def _versions() -> dict[str, str]:
@@ -57,7 +59,7 @@ def _versions() -> dict[str, str]:
 @click.option(
     "--part",
     multiple=True,
-    help="Only parts that hold this word (of e2e.1 frames, single, queries1000, worker, bare …; of scale.1 1, 2, 4).",
+    help="Parts with this word (of e2e.1 frames, single, queries1000, worker, workers2, bare …; of scale.1 1, 2, 4).",
 )
 @click.option("--invented", is_flag=True, help="Invented posts, even where CRISIS_DATA holds real streams.")
 @click.option(

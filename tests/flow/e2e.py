@@ -1,9 +1,12 @@
-"""The scenario e2e.1: posts a second through all four agents of one worker, beside the same stages in other loops."""
+"""The scenario e2e.1: posts a second through all four agents of one worker, or two, beside the same stages in other
+loops."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -11,12 +14,13 @@ import click
 from tests.flow.profile import Profile
 from tests.flow.scene import Deployment, Services, cost, measured
 
+WORKERS = {"worker": 1, "workers2": 2}  # → how many processes
 PEERS = {"bare": "confluent_kafka", "bytewax": "bytewax", "quix": "quixstreams"}  # → what must be installed
 
 
 def subjects() -> list[str]:
-    """The worker, and the peers that are installed."""
-    return ["worker", *(name for name, module in PEERS.items() if importlib.util.find_spec(module))]
+    """One worker, two that share the partitions, and the peers that are installed."""
+    return [*WORKERS, *(name for name, module in PEERS.items() if importlib.util.find_spec(module))]
 
 
 def one_run(
@@ -30,15 +34,19 @@ def one_run(
 ) -> dict[str, float]:
     """One subject over posts that wait on topics of its own; µs a post after the first `warm`."""
     deployment = Deployment(at, queries)
-    deployment.write(lines, frame_posts)
     number, progress = len(lines), at.folder / f"{deployment.prefix}progress"
     progress.touch()
-    args = (
-        ("streams.cli", "worker") if subject == "worker" else ("tests.flow.peers", subject, str(number), str(progress))
-    )
-    through: Callable[[], int] = deployment.through if subject == "worker" else lambda: _last(progress)
-    with deployment.running(*args) as child, Profile(profile, child, lambda: through() >= warm):
-        return cost(measured(deployment, [child], through, warm, number), number - warm)
+    deployment.write(lines, frame_posts)  # before: records of one post cost who writes them a core
+    with contextlib.ExitStack() as stack:
+        if subject in WORKERS:
+            begun, through = deployment.begun, deployment.through
+            children = stack.enter_context(deployment.workers(WORKERS[subject]))
+        else:
+            begun = through = lambda: _last(progress)
+            peer = deployment.running("tests.flow.peers", subject, str(number), str(progress))
+            children = [stack.enter_context(peer)]
+        stack.enter_context(Profile(profile, children[0], lambda: through() >= warm))
+        return cost(measured(deployment, children, through, warm, number, begun), number - warm)
 
 
 def _last(progress: Path) -> int:
@@ -52,23 +60,23 @@ SHAPES = {"frames": (100, 40), "queries1000": (100, 1_000), "single": (1, 40)}  
 def scenario(
     at: Services, lines: Sequence[bytes], words: Sequence[str] = (), profile: Path | None = None
 ) -> dict[str, float]:
-    """Every subject over every shape of input; of the worker also the clock's time to that of each peer."""
+    """Every subject over every shape of input; of workers also the clock's time, and the CPU, to that of each peer."""
     found: dict[str, float] = {}
     for shape, (frame_posts, queries) in SHAPES.items():
         for subject in subjects():
             if all(word in (shape, subject) for word in words):
                 click.echo(f"  {shape}, {subject}", err=True, nl=False)
-                spy = profile if subject == "worker" else None
+                spy = profile if subject in WORKERS else None
                 used = one_run(at, subject, lines, len(lines) // 5, queries, frame_posts, spy)
                 click.echo(
                     f": {1e6 / used['wall']:,.0f} posts/s {', '.join(f'{k} {v:.0f}' for k, v in used.items())}",
                     err=True,
                 )
                 found |= {f"{shape}.{subject}.{name}": value for name, value in used.items()}
-        for peer in PEERS:
-            if {f"{shape}.worker.wall", f"{shape}.{peer}.wall"} <= found.keys():
+        for ours, peer in itertools.product(WORKERS, PEERS):
+            if {f"{shape}.{ours}.wall", f"{shape}.{peer}.wall"} <= found.keys():
                 for name, part in (("to", "wall"), ("cpu_to", "worker")):
-                    found[f"{shape}.worker.{name}_{peer}"] = (
-                        found[f"{shape}.worker.{part}"] / found[f"{shape}.{peer}.{part}"]
+                    found[f"{shape}.{ours}.{name}_{peer}"] = (
+                        found[f"{shape}.{ours}.{part}"] / found[f"{shape}.{peer}.{part}"]
                     )
     return found

@@ -1,7 +1,8 @@
 """The scenario latency.1: post → alert at a subscriber, and → its cluster, at shares of what the worker sustains.
 
 A source writes posts one by one, each when it is due, with its usual linger; a subscriber reads the alerts. Then what
-a worker uses at 60 posts a second, and when nothing comes.
+a worker and the dashboard use when nothing comes, and at 60 posts a second. `ready`: seconds from a worker's start
+until it says so.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import msgspec
 import numpy as np
 from kafka import KafkaConsumer, TopicPartition
 
+from streams.embedded.child import Child
 from streams.ingest.lines import head_of, key_of
 from streams.ingest.writer import open_writer
 from tests.flow.scene import Deployment, Services, cpu_s, measured
@@ -81,17 +83,19 @@ def quantiles(name: str, seen: dict[str, float], written: dict[str, float]) -> d
 @contextlib.contextmanager
 def worker(
     at: Services, lines: Sequence[bytes], encoder: str
-) -> Iterator[tuple[Deployment, Subscriber, object, float]]:
-    """A warm one, with its rate over posts that wait (the second half of `lines`)."""
+) -> Iterator[tuple[Deployment, Subscriber, Child, float, float]]:
+    """A warm one, with its rate over posts that wait (the second half of `lines`), and when it was ready."""
     deployment = Deployment(at, encoder=encoder, keep_ids=True)
-    deployment.write(lines, 100)
     began = time.monotonic()
-    with deployment.running("streams.cli", "worker") as child:
-        warm, done = measured(deployment, [child], deployment.through, len(lines) // 2, len(lines))
-        click.echo(f"  first half through {warm.at - began:.1f} s after the start", err=True)
+    with deployment.workers(1) as (child,):
+        ready_s = time.monotonic() - began
+        click.echo(f"  ready after {ready_s:.1f} s, {cpu_s(child.pid):.1f} s of CPU", err=True)
+        deployment.write(lines, 100)
+        marks = measured(deployment, [child], deployment.through, len(lines) // 2, len(lines), deployment.begun)
         subscriber = Subscriber(deployment)
         try:
-            yield deployment, subscriber, child, (len(lines) - len(lines) // 2) / (done.at - warm.at)
+            rate = (len(lines) - len(lines) // 2) / (marks[1].at - marks[0].at)
+            yield deployment, subscriber, child, rate, ready_s
         finally:
             subscriber.stop()
 
@@ -105,8 +109,8 @@ def scenario(
         if words and encoder not in words:
             continue
         some = lines[: len(lines) // 2 // share_of]
-        with worker(at, some, encoder) as (deployment, subscriber, child, rate):
-            found[f"{encoder}.sustained"] = 1e6 / rate
+        with worker(at, some, encoder) as (deployment, subscriber, child, rate, ready_s):
+            found |= {f"{encoder}.sustained": 1e6 / rate, f"{encoder}.ready": ready_s}
             next_line = len(some)
             for share in SHARES:
                 mine = _renamed(lines, next_line, int(rate * share / 100 * RUN_S))
@@ -119,14 +123,22 @@ def scenario(
                 told |= quantiles(f"at{share}_cluster", subscriber.placed, written)
                 click.echo(f"  {encoder} at {rate * share / 100:.0f} posts/s: " + _told(told), err=True)
                 found |= {f"{encoder}.{name}": value for name, value in told.items()}
-            for name, per_s in (("idle", 0.0), ("at_60", 60.0)):
-                used, began = cpu_s(child.pid), time.monotonic()
-                if per_s:
-                    pour(deployment, _renamed(lines, next_line, int(per_s * QUIET_S)), per_s)
-                else:
-                    time.sleep(QUIET_S)
-                found[f"{encoder}.cores_{name}"] = (cpu_s(child.pid) - used) / (time.monotonic() - began)
-                click.echo(f"  {encoder}, cores {name}: {found[f'{encoder}.cores_{name}']:.3f}", err=True)
+            with deployment.running("streams.cli", "dashboard", "--port", "0") as dashboard:
+                wait_until(
+                    lambda: "dashboard: http" in dashboard.last_words() or dashboard.ended(), dashboard.last_words
+                )
+                time.sleep(QUIET_S)  # it loads its encoder
+                for name, per_s in (("idle", 0.0), ("at_60", 60.0)):
+                    processes = {"cores": child.pid, "dashboard_cores": dashboard.pid}
+                    used, began = {who: cpu_s(pid) for who, pid in processes.items()}, time.monotonic()
+                    if per_s:
+                        pour(deployment, _renamed(lines, next_line, int(per_s * QUIET_S)), per_s)
+                    else:
+                        time.sleep(QUIET_S)
+                    took_s = time.monotonic() - began
+                    told = {f"{who}_{name}": (cpu_s(pid) - used[who]) / took_s for who, pid in processes.items()}
+                    click.echo(f"  {encoder}: " + ", ".join(f"{k} {v:.3f}" for k, v in told.items()), err=True)
+                    found |= {f"{encoder}.{k}": v for k, v in told.items()}
     return found
 
 

@@ -6,13 +6,11 @@ reads one partition, whoever has it.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 
 import click
 
 from tests.flow.scene import Deployment, Services, cost, measured
-from tests.waiting import wait_until
 
 WORKERS = (1, 2, 4)
 PARTITIONS = 8
@@ -28,16 +26,16 @@ def scenario(
         if words and str(workers) not in words:
             continue
         deployment = Deployment(at, partitions=PARTITIONS)
-        with contextlib.ExitStack() as stack:
-            children = [stack.enter_context(deployment.running("streams.cli", "worker")) for _ in range(workers)]
-            wait_until(
-                lambda: deployment.workers() == workers or any(child.ended() for child in children),  # noqa: B023
-                lambda: "\n".join(child.last_words(20) for child in children),  # noqa: B023
-            )
+        with deployment.workers(workers) as children:
             deployment.write(lines, FRAME_POSTS)
             warm = len(lines) // 5
-            used = cost(measured(deployment, children, deployment.through, warm, len(lines)), len(lines) - warm)
-        click.echo(f"  {workers} workers: " + ", ".join(f"{k} {v:.0f}" for k, v in used.items()), err=True)
+            marks = measured(deployment, children, deployment.through, warm, len(lines), deployment.begun)
+            used = cost(marks, len(lines) - warm)
+        click.echo(
+            f"  {workers} workers: {1e6 / used['wall']:,.0f} posts/s "
+            + ", ".join(f"{k} {v:.0f}" for k, v in used.items()),
+            err=True,
+        )
         found |= {f"workers{workers}.{name}": value for name, value in used.items()}
         if "workers1.worker" in found:
             found[f"workers{workers}.to_one"] = used["worker"] / found["workers1.worker"]

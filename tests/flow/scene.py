@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -182,9 +183,23 @@ class Deployment:
         """Posts with an outcome."""
         return through(self.counts())
 
-    def workers(self) -> int:
-        """How many have told that they are there."""
-        return self._redis.hlen(f"{self.settings.key_prefix}workers")
+    def begun(self) -> int:
+        """Posts that the first stage has read."""
+        return self.counts().get("read", 0)
+
+    @contextlib.contextmanager
+    def workers(self, number: int) -> Iterator[list[Child]]:
+        """So many, all of which have told that they are ready, ended with the block."""
+        with contextlib.ExitStack() as stack:
+            children = [stack.enter_context(self.running("streams.cli", "worker")) for _ in range(number)]
+            wait_until(
+                lambda: (
+                    self._redis.hlen(f"{self.settings.key_prefix}workers") >= number
+                    or any(child.ended() for child in children)
+                ),
+                lambda: "\n".join(child.last_words(20) for child in children),
+            )
+            yield children
 
     def lag(self) -> int:
         """Records between what the group committed and the end, of all topics between the stages."""
@@ -202,25 +217,32 @@ class Deployment:
 
 
 def measured(
-    deployment: Deployment, children: Sequence[Child], through: Callable[[], int], warm: int, number: int
+    deployment: Deployment,
+    children: Sequence[Child],
+    through: Callable[[], int],
+    warm: int,
+    number: int,
+    begun: Callable[[], int] | None = None,
 ) -> tuple[Mark, Mark]:
-    """What was used when `warm` posts were through, and when `number` were."""
+    """What was used when `warm` posts were through, and when `number` were.
+
+    begun: counts the warm ones instead, where stages run ahead of one another: what the first did beyond them by the
+    time they are through would cost nothing.
+    """
 
     def mark() -> Mark:
-        import time
-
         used = deployment.services.cpu_s() | {"worker": sum(cpu_s(child.pid) for child in children)}
         return Mark(time.monotonic(), used)
 
-    def until(posts: int) -> Mark:
+    def until(posts: int, done: Callable[[], int]) -> Mark:
         wait_until(
-            lambda: through() >= posts or any(child.ended() for child in children),
-            lambda: f"{through()} of {posts} through\n" + "\n".join(child.last_words(20) for child in children),
+            lambda: done() >= posts or any(child.ended() for child in children),
+            lambda: f"{done()} of {posts}\n" + "\n".join(child.last_words(20) for child in children),
         )
-        assert through() >= posts, "\n".join(child.last_words(200) for child in children)
+        assert done() >= posts, "\n".join(child.last_words(200) for child in children)
         return mark()
 
-    return until(warm), until(number)
+    return until(warm, begun or through), until(number, through)
 
 
 def cost(marks: tuple[Mark, Mark], posts: int) -> dict[str, float]:

@@ -6,7 +6,7 @@ import asyncio
 import json
 
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
 from streams.broker.topics import make_topics
@@ -68,3 +68,26 @@ async def test_a_partition_that_a_topic_lacks_is_waited_for_and_told_until_it_is
         assert sender.trouble == ""
     finally:
         await sender.stop()
+
+
+async def test_records_with_a_key_lie_where_every_client_puts_them(settings):
+    topic, keys = settings.topics.name("alerts"), [f"alert{n % 20}".encode() for n in range(40)]
+    sender = Sender(settings)
+    await sender.start()
+    try:
+        await sender.send([Record(topic, b"{}", key=key) for key in keys])
+    finally:
+        await sender.stop()
+    producer = KafkaProducer(bootstrap_servers=settings.broker.bootstrap)
+    theirs = {key: producer.send(topic, b"{}", key=key).get(PATIENCE_S).partition for key in keys}
+    producer.close()
+    consumer = KafkaConsumer(bootstrap_servers=settings.broker.bootstrap, enable_auto_commit=False)
+    consumer.assign([TopicPartition(topic, p) for p in (0, 1)])
+    consumer.seek_to_beginning()
+    found: list[tuple[bytes, int]] = []
+    while len(found) < len(keys) + len(theirs):
+        polled = consumer.poll(timeout_ms=int(PATIENCE_S * 1000))
+        assert polled, "what was acknowledged is not there"
+        found += [(record.key, record.partition) for records in polled.values() for record in records]
+    consumer.close()
+    assert set(found) == set(theirs.items()) and len(set(theirs.values())) == 2

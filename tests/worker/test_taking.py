@@ -42,9 +42,13 @@ class Stream:
             await processor(b"")
 
 
-async def started(stream: Stream, most: int):
+async def at_once(seconds: float) -> None:
+    """No pause."""
+
+
+async def started(stream: Stream, most: int, pause=at_once):
     """The batches, with the first asked for, and how to get the numbers of the next."""
-    batches = taking.take(stream, most)
+    batches = taking.take(stream, most, pause)
     asked = asyncio.ensure_future(anext(batches))
     await asyncio.sleep(0)
     return batches, asked
@@ -99,4 +103,35 @@ async def test_what_was_fetched_before_a_rebalance_is_left_to_its_owner():
     await stream.give(1, generation=BEFORE)
     await stream.give(2)
     assert numbers(await first) == [2]
+    await batches.aclose()
+
+
+async def test_what_comes_right_behind_a_batch_waits_a_moment_for_company_and_the_first_does_not():
+    stream, waited_s = Stream(), []
+
+    async def pause(seconds: float) -> None:
+        waited_s.append(seconds)
+        await stream.give(3)
+
+    batches, first = await started(stream, 10, pause)
+    await stream.give(1)
+    assert numbers(await first) == [1] and not waited_s
+    await stream.give(2)
+    assert numbers(await anext(batches)) == [2, 3]
+    assert len(waited_s) == 1 and 0 < waited_s[0] <= taking.PACE_S
+    await batches.aclose()
+
+
+async def test_after_a_pause_nothing_waits(monkeypatch):
+    monkeypatch.setattr(taking, "PACE_S", 0.0)
+    stream, waited_s = Stream(), []
+
+    async def pause(seconds: float) -> None:
+        waited_s.append(seconds)
+
+    batches, first = await started(stream, 10, pause)
+    for number in (1, 2):
+        await stream.give(number)
+        assert numbers(await (first if number == 1 else anext(batches))) == [number]
+    assert not waited_s
     await batches.aclose()

@@ -1,0 +1,60 @@
+"""Faust's consumer, without four tasks for each record.
+
+It gives records to a stream one by one, and races each against the end of the flow (`Service.wait_first`): 90 µs a
+record where a stream has room, which it nearly always has. Here the giving is begun at once, and raced only where it
+has to wait.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Coroutine, Generator
+from functools import partial
+from typing import Any
+
+from faust.transport.drivers.aiokafka import Consumer as FaustConsumer
+from mode.services import WaitResults
+
+__all__ = ["Consumer", "first_of"]
+
+
+class Consumer(FaustConsumer):
+    """To be set as the transport's `Consumer`."""
+
+    async def wait_first(self, *coros: Any, timeout: Any = None) -> WaitResults:
+        return await first_of(partial(super().wait_first, timeout=timeout), *coros)
+
+
+async def first_of(race: Any, first: Any, *others: Any) -> WaitResults:
+    """What `race` makes of all of them, without it where the first is a coroutine that ends without waiting."""
+    if not inspect.iscoroutine(first):
+        return await race(first, *others)
+    try:
+        waits_for = first.send(None)
+    except BaseException as end:
+        for other in filter(inspect.iscoroutine, others):
+            other.close()
+        if isinstance(end, StopIteration):
+            return WaitResults([first], [end.value], False)
+        raise
+    return await race(_rest_of(first, waits_for), *others)
+
+
+async def _rest_of(begun: Coroutine, waits_for: Any) -> Any:
+    """The rest of a coroutine that was begun outside and waits for this."""
+    return await _steps(begun, waits_for)
+
+
+@types.coroutine
+def _steps(begun: Coroutine, waits_for: Any) -> Generator[Any, Any, Any]:
+    """What `yield from` does after its first step."""
+    while True:
+        try:
+            step = partial(begun.send, (yield waits_for))
+        except BaseException as error:  # a cancellation: to be told inside
+            step = partial(begun.throw, error)
+        try:
+            waits_for = step()
+        except StopIteration as end:
+            return end.value

@@ -1,0 +1,88 @@
+"""Records reach a stream as Faust gives them, without a task each where nothing has to wait."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from mode import Service
+
+from streams.worker.consuming import first_of
+
+
+class Plain(Service):
+    """What the consumer is, of all that matters here."""
+
+
+async def gives(log: list, wait: asyncio.Event | None = None, error: Exception | None = None) -> str:
+    log.append("begun")
+    try:
+        if wait is not None:
+            await wait.wait()
+    except asyncio.CancelledError:
+        log.append("cancelled")
+        raise
+    if error is not None:
+        raise error
+    log.append("given")
+    return "done"
+
+
+def never(*_: object) -> None:
+    raise AssertionError("raced")
+
+
+async def test_what_need_not_wait_is_given_without_a_race():
+    log: list[str] = []
+    first = gives(log)
+    found = await first_of(never, first, asyncio.Event().wait())
+    assert (found.done, found.results, found.stopped) == ([first], ["done"], False)
+    assert log == ["begun", "given"]
+
+
+async def test_what_must_wait_is_given_when_it_may():
+    log: list[str] = []
+    room = asyncio.Event()
+    waiting = asyncio.create_task(first_of(Plain().wait_first, gives(log, room), asyncio.Event().wait()))
+    while not log:
+        await asyncio.sleep(0)
+    assert log == ["begun"] and not waiting.done()
+    room.set()
+    assert (await waiting).results == ["done"]
+    assert log == ["begun", "given"], "begun once"
+
+
+async def test_the_end_of_the_flow_ends_what_waits():
+    log: list[str] = []
+    ended = asyncio.Event()
+    waiting = asyncio.create_task(first_of(Plain().wait_first, gives(log, asyncio.Event()), ended.wait()))
+    while not log:
+        await asyncio.sleep(0)
+    ended.set()
+    assert (await waiting).results == [True]
+    while len(log) < 2:
+        await asyncio.sleep(0)
+    assert log == ["begun", "cancelled"]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_its_error_is_raised(waits):
+    log: list[str] = []
+    room = asyncio.Event() if waits else None
+    if room is not None:
+        asyncio.get_running_loop().call_soon(room.set)
+    with pytest.raises(ValueError, match="no"):
+        await first_of(Plain().wait_first, gives(log, room, ValueError("no")), asyncio.Event().wait())
+
+
+async def test_a_cancellation_reaches_what_waits():
+    log: list[str] = []
+    waiting = asyncio.create_task(first_of(Plain().wait_first, gives(log, asyncio.Event()), asyncio.Event().wait()))
+    while not log:
+        await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    while len(log) < 2:
+        await asyncio.sleep(0)
+    assert log == ["begun", "cancelled"]
