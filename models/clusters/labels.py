@@ -19,7 +19,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import log1p
 
 import numpy as np
 
@@ -29,6 +30,7 @@ __all__ = ["Vocabulary", "terms_of"]
 
 CLUSTER_TERMS = 100  # kept per cluster, pruned at twice that: a label needs four, and snapshots hold them all
 STREAM_TERMS = 50_000  # kept for the whole stream, pruned at twice that
+FREQUENT = 24  # terms of a cluster that are weighed first for its label
 SHARED = 0.6  # of the posts that have a pair of characters: who else must have the next character for it to join
 LONGEST = 12  # columns of what is joined; Han and Kana take two, marks none
 RESCALE_AT = 200.0  # half-lives between the reference and now; float64 overflows at 1,024
@@ -75,7 +77,7 @@ def label_of(
 
     counts: the cluster's; stream: the stream's; mean: the A above; texts: some of the cluster's posts.
     """
-    folded = sorted({text.casefold() for text in texts})
+    folded: list[str] = []  # when first needed
     chosen: list[str] = []
     splinters: list[str] = []  # pairs that no two posts share: after everything else
 
@@ -88,9 +90,11 @@ def label_of(
             chosen.append(term)
 
     for term in _heaviest(counts, stream, mean):
-        if folded and _DENSE.match(term) and sum(term in text for text in folded) < 2:
-            splinters.append(term)
-            continue
+        if texts and _DENSE.match(term):
+            folded = folded or sorted({text.casefold() for text in texts})
+            if sum(term in text for text in folded) < 2:
+                splinters.append(term)
+                continue
         take(term)
         if len(chosen) == size:
             return chosen
@@ -102,18 +106,23 @@ def label_of(
 
 
 def _heaviest(counts: dict[str, float], stream: dict[str, float], mean: float) -> Iterator[str]:
-    """Terms by falling weight, equal ones by spelling. Hardly ten of two hundred are asked for, the rest not sorted."""
-    terms, n = list(counts), np.array(list(counts.values()))
-    among = np.maximum(np.array([stream.get(term, 0.0) for term in terms]), n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weights = np.where(n > 0, n * np.log1p(mean / among), -np.inf)
-    order, first = np.argsort(-weights, kind="stable"), 0
-    falling = weights[order]
-    alive = int(np.count_nonzero(n > 0))
-    while first < alive:
-        last = first + int(np.searchsorted(-falling[first:alive], -falling[first], side="right"))
-        yield from sorted(terms[at] for at in order[first:last])
-        first = last
+    """Terms by falling weight, equal ones by spelling. Hardly ten of two hundred are asked for: those of most posts are
+    weighed first, and hold as far as they weigh more than any of fewer posts could."""
+
+    def weighed(items: Iterable[tuple[str, float]]) -> list[tuple[float, str]]:
+        return sorted((-n * log1p(mean / max(among(term, 0.0), n)), term) for term, n in items if n > 0)
+
+    among, taken = stream.get, 0
+    if len(counts) > 2 * FREQUENT:
+        least = sorted(counts.values())[-FREQUENT]
+        if least > 0:
+            most = least * log1p(mean / least)  # a term of n posts weighs n · log(1 + A / n) at most, which rises with n
+            for weight, term in weighed(item for item in counts.items() if item[1] >= least):
+                if -weight <= most:
+                    break
+                yield term
+                taken += 1
+    yield from (term for _, term in weighed(counts.items())[taken:])
 
 
 def shared_run(pair: str, texts: Sequence[str]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.clusters.kernel import FEW, Kernel, to_grid
+from models.clusters.kernel import Kernel, to_grid
+from models.clusters.means import FEW
 from models.clusters.near import Near
 
 ATTACH, MERGE, DENSE, WORDS = 0.4, 0.3, 24, 64
@@ -18,19 +19,23 @@ class Everything(Kernel):
         slots = []
         for row in rows:
             live = np.flatnonzero(self.counts[: self.size] > 0)
+            live = live[np.argsort(self.born[live])]  # of equals the oldest
             means = (self.sums[live] @ row) / self.counts[live]
             best = int(means.argmax()) if len(live) else -1
-            slot = int(live[best]) if len(live) and means[best] >= self.t_attach else self.size
-            self.size = max(self.size, slot + 1)
-            self._reserve(self.size)
+            self._reserve(self.size + 1)
+            slot = int(live[best]) if len(live) and means[best] >= self.t_attach else self._open()
             self.sums[slot] += row
             self.counts[slot] += 1
             slots.append(slot)
         return slots
 
+    def _pairs(self, noted, threshold):
+        live = np.flatnonzero(self.counts[: self.size] > 0)
+        for slot in live.tolist():
+            yield np.full(len(live) - 1, slot), live[live != slot]
+
     def merge(self, full=True):
-        everyone = Near(np.flatnonzero(self.counts[: self.size] > 0).tolist())
-        self._near, self._nearest = everyone, Near(everyone.open)
+        self._near, self._nearest = Near([0]), Near([0])  # there is something to compare
         return super().merge(full)
 
 
