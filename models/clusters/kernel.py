@@ -5,10 +5,10 @@ Every vector is rounded to a grid of 2**-13 (a cosine moves by some 1e-4). A dot
 gives the same similarity computed alone or in a block of 256, on any BLAS and any machine, and a block can be updated
 in place as clusters change inside it. Results therefore cannot depend on where a frame ended.
 
-Most of the arithmetic need not be exact to give exact results. A pass over all clusters (means.py) finds, for a block of
-posts, the few that may matter; posts can only join those that were near to one of them when the block began, or that
+Most of the arithmetic need not be exact to give exact results. A pass over all clusters (means.py) finds, for a block
+of posts, the few that may matter; posts can only join those that were near to one of them when the block began, or that
 began inside it, and these alone are compared exactly. The same pass says which clusters have come near enough to merge:
-see `merge`.
+see models/clusters/near.py.
 
 Slots are used again, so each has a number of its founding: of equals the older cluster wins. Dead slots have count 0
 and wait for the next full merge: until then noted pairs may name them.
@@ -21,6 +21,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from models.clusters.linkage import Linkage
 from models.clusters.means import Means, Said, bar_of, longer
 from models.clusters.near import Near
 
@@ -141,12 +142,10 @@ class Kernel:
         for changed in (self._rounded.stale, self.dirty, self.fresh):
             changed.update(slots.tolist())
 
-    def _note(
-        self, named: np.ndarray, placed: np.ndarray, sims: np.ndarray, row: np.ndarray, near: np.ndarray
-    ) -> None:
+    def _note(self, named: np.ndarray, placed: np.ndarray, sims: np.ndarray, row: np.ndarray, near: np.ndarray) -> None:
         """Keep the pairs of clusters these posts may bring together.
 
-        sims: (b, columns), each row as its post came; row, near: posts and the slots that were near when the block began.
+        sims: (b, columns), each row as its post came; row, near: posts and slots that were near when the block began.
         """
         slots = named[placed]
         for noted, threshold in ((self._near, self.t_merge), (self._nearest, self.t_attach)):
@@ -200,14 +199,14 @@ class Kernel:
     def merge(self, full: bool = True) -> list[tuple[int, int]]:
         """Join, best pair first, all clusters whose average similarity is ≥ t_merge. Returns (lives on, absorbed).
 
-        Exact average linkage (UPGMA), kept sparse: sim(a+b, c) is a weighted mean of sim(a, c) and sim(b, c), so it
-        can reach the threshold only if one of them did; the union of two candidate lists is complete.
-        The heavier cluster lives on, the older one of a tie. Equal similarities: the oldest pair first.
-        A merge that is not full, between two full ones, asks for t_attach: two single posts at t_merge are too
-        little evidence (merging fully at every post cost .02 to .05 B³ F1).
+        Exact average linkage (models/clusters/linkage.py). A merge that is not full, between two full ones, asks for
+        t_attach: two single posts at t_merge are too little evidence (fully at every post cost .02 to .05 B³ F1).
         """
         threshold, noted = (self.t_merge, self._near) if full else (self.t_attach, self._nearest)
-        joined = self._join(*self._neighbours(noted, threshold), threshold, full) if noted else []
+        joined: list[tuple[int, int]] = []
+        if noted:
+            linkage = Linkage(self.sums, self.counts, self.born, self._pairs(noted, threshold), threshold)
+            joined = linkage.join(lambda i, j: self._absorb(i, j, full))
         self.fresh.clear()
         self._nearest.clear()
         if full:
@@ -217,35 +216,6 @@ class Kernel:
             for slot in self._gone:
                 heapq.heappush(self._free, slot)
             self._gone = []
-        return joined
-
-    def _join(
-        self, near: dict[int, dict[int, float]], counts: dict[int, float], threshold: float, full: bool
-    ) -> list[tuple[int, int]]:
-        """The joining of `merge`. near: slot → neighbour → product of their sums; counts: of these slots."""
-        born, joined = {i: int(self.born[i]) for i in near}, []
-
-        def entry(i: int, j: int, dot: float) -> tuple[float, int, int, int, int, float, float]:
-            """As the heap orders pairs: most similar, then oldest; and their counts, to know if it still holds."""
-            if born[j] < born[i]:
-                i, j = j, i
-            return -dot / (counts[i] * counts[j]), born[i], born[j], i, j, counts[i], counts[j]
-
-        heap = [entry(i, j, dot) for i, others in near.items() for j, dot in others.items() if i < j]
-        heapq.heapify(heap)
-        while heap:
-            _, _, _, i, j, n_i, n_j = heapq.heappop(heap)
-            if counts.get(i) != n_i or counts.get(j) != n_j:
-                continue  # one of them changed or died since: a newer entry says so
-            if n_j > n_i:
-                i, j = j, i
-            joined.append((i, j))
-            self._absorb(i, j, full)
-            counts[i] += counts.pop(j)
-            near[i] = self._united(near, i, j)
-            for c, dot in near[i].items():
-                if dot / (counts[c] * counts[i]) >= threshold:
-                    heapq.heappush(heap, entry(i, c, dot))
         return joined
 
     def _absorb(self, i: int, j: int, full: bool) -> None:
@@ -261,49 +231,24 @@ class Kernel:
         self.drop(j)
         self.dirty.add(i)
 
-    def _united(self, near: dict[int, dict[int, float]], i: int, j: int) -> dict[int, float]:
-        """Neighbours of what was i and j, and the product of sums with each: that of i plus that of j."""
-        one, two = near.pop(i), near.pop(j)
-        del one[j], two[i]
-        both = {c: dot + two[c] for c, dot in one.items() if c in two}
-        if rest := [c for c in (*one, *two) if c not in both]:
-            both |= zip(rest, (self.sums[rest] @ self.sums[i]).tolist(), strict=True)
-        for c, dot in both.items():
-            theirs = near[c]
-            theirs.pop(j, None)
-            theirs[i] = dot
-        return both
-
-    def _neighbours(self, noted: Near, threshold: float) -> tuple[dict[int, dict[int, float]], dict[int, float]]:
-        """Pairs at least this similar that were not before, from both sides, with the product of their sums; and the
-        counts of their slots."""
-        near: dict[int, dict[int, float]] = {}
-        for slots, others in self._pairs(noted, threshold):
-            for i, j, dot in zip(slots.tolist(), others.tolist(), self._products(slots, others).tolist(), strict=True):
-                near.setdefault(i, {})[j] = near.setdefault(j, {})[i] = dot
-        counts = {i: float(self.counts[i]) for i in near}
-        for i, others_of in near.items():  # found by less exact numbers
-            near[i] = {j: dot for j, dot in others_of.items() if dot / (counts[i] * counts[j]) >= threshold}
-        return near, counts
-
-    def _products(self, slots: np.ndarray, others: np.ndarray) -> np.ndarray:
-        products: np.ndarray = np.einsum("ij,ij->i", self.sums[slots], self.sums[others])
-        return products
-
-    def _pairs(self, noted: Near, threshold: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Slots and others: every pair that may have come as near, some of them twice, and hardly any other."""
+    def _pairs(self, noted: Near, threshold: float) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Slots, others and the products of their sums: every pair that may have come as near, some of them twice, and
+        hardly any other."""
         self._rounded.bring_up(self.sums, self.counts)
         size, bar = self.size, bar_of(threshold)
         opened = np.array(sorted(noted.open), np.int64)
         for chunk in np.split(opened, range(CHUNK, len(opened), CHUNK)):
             row, others = np.nonzero(self._rounded.compared(chunk, size) >= bar)
-            slots = chunk[row]
-            yield slots[slots != others], others[slots != others]
+            apart = chunk[row] != others
+            yield self._multiplied(chunk[row[apart]], others[apart])
         slots, others = noted.pairs(size)
         for start in range(0, len(slots), CHUNK):
             part = slice(start, start + CHUNK)
             alike = self._rounded.alike(slots[part], others[part]) >= bar
-            yield slots[part][alike], others[part][alike]
+            yield self._multiplied(slots[part][alike], others[part][alike])
+
+    def _multiplied(self, slots: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return slots, others, np.einsum("ij,ij->i", self.sums[slots], self.sums[others])
 
     def compact(self) -> list[int]:
         """Close the gaps dead slots left. Returns the old slot of each new one."""

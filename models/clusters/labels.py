@@ -26,7 +26,7 @@ import numpy as np
 
 from models.clusters.trail import Extent, Segment, Trail
 
-__all__ = ["Vocabulary", "terms_of"]
+__all__ = ["Vocabulary", "heaviest", "label_of", "prune", "terms_of"]
 
 CLUSTER_TERMS = 100  # kept per cluster, pruned at twice that: a label needs four, and snapshots hold them all
 STREAM_TERMS = 50_000  # kept for the whole stream, pruned at twice that
@@ -64,10 +64,11 @@ def prune(counts: dict[str, float], keep: int) -> None:
     """Keep the `keep` largest counts once there are twice as many; equal counts by spelling, so that replay agrees."""
     if len(counts) > 2 * keep:
         least = -np.partition(-np.fromiter(counts.values(), np.float64), keep - 1)[keep - 1]
-        over = [item for item in counts.items() if item[1] >= least]
-        kept = sorted(over, key=lambda item: (-item[1], item[0]))[:keep]
+        kept = {term: n for term, n in counts.items() if n > least}
+        equal = sorted(term for term, n in counts.items() if n == least)[: keep - len(kept)]
         counts.clear()
         counts.update(kept)
+        counts.update(dict.fromkeys(equal, float(least)))
 
 
 def label_of(
@@ -89,7 +90,7 @@ def label_of(
         if len(term) > 1 and not any(term in other or other in term for other in chosen):  # flood, floods
             chosen.append(term)
 
-    for term in _heaviest(counts, stream, mean):
+    for term in heaviest(counts, stream, mean):
         if texts and _DENSE.match(term):
             folded = folded or sorted({text.casefold() for text in texts})
             if sum(term in text for text in folded) < 2:
@@ -105,7 +106,7 @@ def label_of(
     return chosen
 
 
-def _heaviest(counts: dict[str, float], stream: dict[str, float], mean: float) -> Iterator[str]:
+def heaviest(counts: dict[str, float], stream: dict[str, float], mean: float) -> Iterator[str]:
     """Terms by falling weight, equal ones by spelling. Hardly ten of two hundred are asked for: those of most posts are
     weighed first, and hold as far as they weigh more than any of fewer posts could."""
 
@@ -116,7 +117,9 @@ def _heaviest(counts: dict[str, float], stream: dict[str, float], mean: float) -
     if len(counts) > 2 * FREQUENT:
         least = sorted(counts.values())[-FREQUENT]
         if least > 0:
-            most = least * log1p(mean / least)  # a term of n posts weighs n · log(1 + A / n) at most, which rises with n
+            most = least * log1p(
+                mean / least
+            )  # a term of n posts weighs n · log(1 + A / n) at most, which rises with n
             for weight, term in weighed(item for item in counts.items() if item[1] >= least):
                 if -weight <= most:
                     break

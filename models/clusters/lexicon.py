@@ -111,7 +111,7 @@ class Lexicon:
         return self.pack(vectors, [p[2 * before.dim :] for p in packed])
 
     def _weigh(self, terms: Sequence[Sequence[str]]) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) post · SLOTS + slot, rising, and (n,) their signed idf weights, whole numbers. Counts each term once a post.
+        """(n,) post · SLOTS + slot, rising, and (n,) signed idf weights, whole numbers. Counts each term once a post.
 
         As if one term after another: a term is weighed by how often it, or one that shares its counter, came before.
         """

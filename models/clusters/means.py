@@ -67,6 +67,7 @@ class Means:
     def __init__(self, dense: int, words: int) -> None:
         self.dense, self.words = dense, words
         self.stale: set[int] = set()  # slots whose mean is behind
+        self._uncoded: set[int] = set()  # slots whose codes are
         self._tiles: list[_Tile] = []
         self._means = np.zeros((0, dense + words), np.float32)  # (capacity, dense + words)
         self._heard = np.zeros((0, words), np.int16)  # (capacity, words): as in the tiles
@@ -81,17 +82,23 @@ class Means:
             setattr(self, name, longer(getattr(self, name), room))
 
     def bring_up(self, sums: np.ndarray, counts: np.ndarray) -> None:
-        """Round the means that changed anew. Never added to: rounding must not pile up."""
-        slots = np.array(sorted(self.stale), np.int64)
-        self.stale.clear()
-        means = (sums[slots] / np.maximum(counts[slots], 1.0)[:, None]).astype(np.float32)
-        self._means[slots] = means
+        """Take the means that changed anew. Never added to: rounding must not pile up."""
+        if self.stale:
+            slots = np.array(sorted(self.stale), np.int64)
+            self._means[slots] = sums[slots] / np.maximum(counts[slots], 1.0)[:, None]
+            self._uncoded |= self.stale
+            self.stale.clear()
+
+    def _code(self) -> None:
+        """Round the means that changed, for whole numbers to be multiplied."""
+        slots = np.array(sorted(self._uncoded), np.int64)
+        self._uncoded.clear()
+        means = self._means[slots]
         meaning, words = means[:, : self.dense], means[:, self.dense :]
         scale = np.maximum(np.abs(meaning).max(axis=1), 1e-12) / np.float32(BITS8)
         codes, heard = np.rint(meaning / scale[:, None]), np.rint(words * np.float32(HEARD))
-        self._scale[slots], self._norm[slots] = scale, _length(means)
         lost = np.hstack([meaning - codes * scale[:, None], words - heard / np.float32(HEARD)])
-        self._lost[slots] = _length(lost)
+        self._scale[slots], self._norm[slots], self._lost[slots] = scale, _length(means), _length(lost)
         codes, heard = codes.astype(np.int8), heard.astype(np.int16)
         changed = heard != self._heard[slots]  # hardly one in ten: writing a whole column misses the cache
         self._heard[slots] = heard
@@ -110,6 +117,7 @@ class Means:
         floats, bar = rows.astype(np.float32), bar_of(least)
         if size <= FEW:
             return _above(floats @ self._means[:size].T, bar, 0)
+        self._code()
         kept = self._rounded(floats[:, : self.dense], said)
         found = [self._in(tile, floats, kept, bar) for tile in self._tiles if tile.start < size]
         posts, slots, sims = (np.concatenate(part) for part in zip(*found, strict=True))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from models.clusters import means
 from models.clusters.kernel import Kernel, to_grid
-from models.clusters.means import FEW
 from models.clusters.near import Near
 
 ATTACH, MERGE, DENSE, WORDS = 0.4, 0.3, 24, 64
@@ -20,10 +20,10 @@ class Everything(Kernel):
         for row in rows:
             live = np.flatnonzero(self.counts[: self.size] > 0)
             live = live[np.argsort(self.born[live])]  # of equals the oldest
-            means = (self.sums[live] @ row) / self.counts[live]
-            best = int(means.argmax()) if len(live) else -1
+            alike = (self.sums[live] @ row) / self.counts[live]
+            best = int(alike.argmax()) if len(live) else -1
             self._reserve(self.size + 1)
-            slot = int(live[best]) if len(live) and means[best] >= self.t_attach else self._open()
+            slot = int(live[best]) if len(live) and alike[best] >= self.t_attach else self._open()
             self.sums[slot] += row
             self.counts[slot] += 1
             slots.append(slot)
@@ -32,7 +32,8 @@ class Everything(Kernel):
     def _pairs(self, noted, threshold):
         live = np.flatnonzero(self.counts[: self.size] > 0)
         for slot in live.tolist():
-            yield np.full(len(live) - 1, slot), live[live != slot]
+            others = live[live != slot]
+            yield np.full(len(others), slot), others, self.sums[others] @ self.sums[slot]
 
     def merge(self, full=True):
         self._near, self._nearest = Near([0]), Near([0])  # there is something to compare
@@ -52,12 +53,14 @@ def posts(rng, n, topics):
 
 @pytest.mark.parametrize("dense", [DENSE, DENSE + WORDS])
 @pytest.mark.parametrize("seed", range(3))
-def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed, dense):
+def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed, dense, monkeypatch):
+    for name, value in {"FIRST": 64, "WIDEST": 128, "FEW": 60}.items():
+        monkeypatch.setattr(means, name, value)
     rng = np.random.default_rng(seed)
-    topics = rng.standard_normal((900, DENSE))
+    topics = rng.standard_normal((400, DENSE))
     quick, slow = (kind(DENSE + WORDS, ATTACH, MERGE, dense) for kind in (Kernel, Everything))
     widest = 0
-    for turn in range(60):
+    for turn in range(45):
         rows = posts(rng, 50, topics)
         assert quick.place(rows) == slow.place(rows)
         widest = max(widest, quick.size)
@@ -77,7 +80,7 @@ def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed
                 k = kernel.size
                 kernel.load(kernel.sums[:k].copy(), kernel.counts[:k].copy(), set(kernel.dirty), set(kernel.fresh))
         np.testing.assert_array_equal(quick.counts[: quick.size], slow.counts[: slow.size])
-    assert widest > FEW
+    assert widest > 64 + 128 and quick.founded > quick.size  # more than one tile, and slots were used again
 
 
 def test_after_a_change_of_encoder_a_cluster_is_compared_with_all_once_a_post_touches_it():
