@@ -258,11 +258,11 @@ class LiveClusters:
 
     def compact(self) -> None:
         """Close the gaps that ended clusters left. Changes no result."""
-        self.ages.note(self.changed, self.clusters)
         self._renumber(self.kernel.compact())
 
     def _renumber(self, kept: list[int]) -> None:
         """Slots got new numbers: kept[new] is the old one."""
+        self.ages.note(self.changed, self.clusters)
         self.ages.move(kept)
         moved = {old: new for new, old in enumerate(kept)}
         self.clusters = [self.clusters[slot] for slot in kept]

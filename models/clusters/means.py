@@ -21,7 +21,7 @@ from models.screen import BITS7, BITS8, multiply
 
 __all__ = ["Means", "Said", "bar_of", "longer"]
 
-FIRST, WIDEST = 1_024, 4_096  # clusters multiplied at a time: more take less time each, but whole tiles are multiplied
+FIRST, WIDEST = 512, 2_048  # clusters multiplied at a time: whole tiles are, and each costs 1 µs a post beside
 FEW = 512  # clusters: so many are compared in one float32 product
 SLACK = 1e-4  # a float32 sum of 768 products of unit rows errs by 768 · 2**-24 < 5e-5 at most
 MANY = 1 / 32  # of a tile: so many similarities asked for are cheaper as one float32 product
@@ -76,7 +76,7 @@ class Means:
     def reserve(self, slots: int) -> None:
         """Have room for so many, in whole tiles; memory that is not written to is not taken yet."""
         while (room := self._tiles[-1].end if self._tiles else 0) < slots:
-            width = min(max(room, FIRST), WIDEST)
+            width = FIRST if room < 4 * FIRST else WIDEST
             self._tiles.append(_Tile(room, width, self.dense, self.words))
         for name in ("_means", "_heard", "_scale", "_norm", "_lost"):
             setattr(self, name, longer(getattr(self, name), room))
