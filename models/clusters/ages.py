@@ -38,7 +38,7 @@ class Ages:
     def quiet(
         self, live: np.ndarray, posts: int, clock: float, many: tuple[int, float], single: tuple[int, float]
     ) -> list[int]:
-        """Live slots, rising, that got nothing for more than so many posts and at least so many seconds.
+        """Live slots that got nothing for more than so many posts and at least so many seconds.
 
         live: (size,) bool. many, single: (posts, seconds) for clusters of several posts and of one.
         """
@@ -49,15 +49,16 @@ class Ages:
         ).tolist()
         return ended
 
-    def stalest(self, live: np.ndarray, most: int) -> list[int]:
-        """At most so many live slots: those that were never told first, then single posts, then the longest quiet."""
+    def stalest(self, live: np.ndarray, born: np.ndarray, most: int) -> list[int]:
+        """At most so many live slots: those that were never told first, then single posts, then the longest quiet, then
+        the oldest. born: by slot."""
         slots = np.flatnonzero(live)
         rows = self._rows[slots]
-        order = np.lexsort((slots, rows["post"], rows["many"], rows["told"]))
+        order = np.lexsort((born[slots], rows["post"], rows["many"], rows["told"]))
         found: list[int] = slots[order[:most]].tolist()
         return found
 
     def bursting(self, live: np.ndarray) -> list[int]:
-        """Live slots, rising, that were last told as bursting."""
+        """Live slots that were last told as bursting."""
         found: list[int] = np.flatnonzero(live & self._rows["bursts"][: len(live)]).tolist()
         return found

@@ -54,7 +54,7 @@ class Applying:
         ended = [c for c in live.expire() if c.version] if merge else []
         gone = [c for c in live.merge(merge) if c.version]
         events = [maker.expired(c) for c in ended]
-        events += maker.changed(sorted(live.changed), {live.memory.find(c.id) for c in gone})
+        events += maker.changed(live.oldest(live.changed), {live.memory.find(c.id) for c in gone})
         events += maker.calmed() if merge else []
         events += [maker.merged(c, live.memory.find(c.id)) for c in gone]
         live.settled()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from heapq import nsmallest
 
 from models.clusters.cluster import Cluster
+from models.clusters.kernel import GRID
 from models.clusters.live import LiveClusters
 from models.moments import rfc3339
 from models.records import ClusterEvent, EventKind, Example
@@ -57,7 +58,7 @@ class EventMaker:
     def calmed(self) -> list[ClusterEvent]:
         """Bursts that ended in clusters nobody touched."""
         live, told = self.live_clusters, []
-        for slot in live.ages.bursting(live.alive):
+        for slot in live.oldest(live.ages.bursting(live.alive)):
             cluster = live.cluster(slot)
             if slot in live.changed or live.clock - cluster.event_s < live.config.quiet_s:
                 continue
@@ -135,9 +136,9 @@ class EventMaker:
     def _nearest(self, cluster: Cluster, size: int) -> list[Example]:
         """Examples nearest to the mean, nearest (the medoid) first, one per text."""
         live = self.live_clusters
-        mean = live.kernel.mean(live.slots[cluster.id])
+        total = live.kernel.sums[live.slots[cluster.id]] * GRID
         known = [m for m in cluster.examples if m.vector]
-        near = live.lexicon.unpack([m.vector for m in known]) @ mean
+        near = live.lexicon.products([m.vector for m in known], total).tolist()
         order = sorted(zip(near, known, strict=True), key=lambda pair: (-pair[0], pair[1].rank, pair[1].post_id))
         texts = {m.text: Example(m.post_id, m.text, m.lang) for _, m in reversed(order)}  # the nearest of equals wins
         return list(reversed(texts.values()))[:size]

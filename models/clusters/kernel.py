@@ -5,12 +5,13 @@ Every vector is rounded to a grid of 2**-13 (a cosine moves by some 1e-4). A dot
 gives the same similarity computed alone or in a block of 256, on any BLAS and any machine, and a block can be updated
 in place as clusters change inside it. Results therefore cannot depend on where a frame ended.
 
-Most of the arithmetic need not be exact to give exact results. A pass over all clusters (means.py) is off by less than
-SLACK wherever a similarity may matter; where that leaves the decision open, and only there, the exact numbers are
-asked. The same pass says which clusters have come near enough to merge: see `merge`.
+Most of the arithmetic need not be exact to give exact results. A pass over all clusters (means.py) finds, for a block
+of posts, the few that may matter; posts can only join those that were near to one of them when the block began, or that
+began inside it, and these alone are compared exactly. The same pass says which clusters have come near enough to merge:
+see models/clusters/near.py.
 
-Slots are in order of founding: a lower slot is an older cluster, and ties go to it. Dead slots have count 0 until
-`compact` closes the gaps.
+Slots are used again, so each has a number of its founding: of equals the older cluster wins. Dead slots have count 0
+and wait for the next full merge: until then noted pairs may name them.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from models.clusters.means import SLACK, Means, longer
+from models.clusters.linkage import Linkage
+from models.clusters.means import Means, Said, bar_of, longer
 from models.clusters.near import Near
 
 __all__ = ["GRID", "Kernel", "to_grid"]
 
 GRID = 8192.0  # 2**13 steps per unit: a row fits int16
 FINE = 2.0**20  # grid on which a row's length is taken: its squares still sum without rounding
-CHUNK = 256  # rows of the merge product held at once: bounds its memory to CHUNK × clusters
-FEW = 256  # clusters: so many are compared exactly, in one product
+CHUNK = 256  # rows of the merge product, or pairs, held at once: bounds its memory to CHUNK × clusters
 
 
 def to_grid(vectors: np.ndarray) -> np.ndarray:
@@ -56,6 +57,10 @@ class Kernel:
         self.size = 0  # slots in use, dead ones included
         self.sums = np.zeros((0, dim))  # (capacity, d), on the grid
         self.counts = np.zeros(0)  # (capacity,), 0 = dead
+        self.born = np.zeros(0, np.int64)  # (capacity,): a lower number is an older cluster
+        self.founded = 0  # clusters so far
+        self._free: list[int] = []  # dead slots below size that may be used again, a heap
+        self._gone: list[int] = []  # those that may not yet
         self._rounded = Means(self.dense, dim - self.dense)
         self._reserve(capacity)
         self.dirty: set[int] = set()  # changed since the last full merge: only their similarities can have risen
@@ -66,14 +71,16 @@ class Kernel:
     def load(
         self, sums: np.ndarray, counts: np.ndarray, dirty: set[int], fresh: set[int], strange: set[int] | None = None
     ) -> None:
-        """Start from known clusters. sums: (k, d) on the grid; counts: (k,).
+        """Start from known clusters, oldest first. sums: (k, d) on the grid; counts: (k,).
 
         strange: of which it is not known that they are further apart than t_merge, as others are after a merge.
         """
         self.size, self.dirty, self.fresh = 0, dirty, fresh
         self._reserve(len(counts))
-        self.size = len(counts)
+        self.size = self.founded = len(counts)
         self.sums[: self.size], self.counts[: self.size] = sums, counts
+        self.born[: self.size] = np.arange(self.size)
+        self._free, self._gone = [], []
         self._rounded.stale = set(range(self.size))
         self._near, self._nearest = Near(dirty), Near(fresh)
         self.strange = (strange or set()) - dirty
@@ -81,88 +88,77 @@ class Kernel:
     def place(self, rows: np.ndarray) -> list[int]:
         """Put posts one after another into the nearest cluster with mean similarity ≥ t_attach, else into a new one.
 
-        rows: (b, d) from `to_grid`. Returns each post's slot; a slot ≥ the size before the call was founded here.
-        The product with all sums is taken once; as a cluster gains post i its column gains Gram column i.
+        rows: (b, d) from `to_grid`. Returns each post's slot; one that was dead or beyond the size was founded here.
+        A column for each cluster that a post may join, oldest first: as it gains post i it gains Gram column i.
         """
         b, k = len(rows), self.size
         self._reserve(k + b)
-        sums, counts = self.sums, self.counts
-        means = self._means(rows)  # (b, ≥ k + b) float32; row i is right, within SLACK, when post i comes
-        gram, floats = rows @ rows.T, rows.astype(np.float32)  # (b, b), (b, d)
-        known = self._known(floats, means)
-        slots, size = [], k
-        surely, maybe = self.t_attach + SLACK, self.t_attach - SLACK
+        self._rounded.bring_up(self.sums, self.counts)
+        said = Said.of(rows[:, self.dense :])
+        row, near, about = self._rounded.near(rows, said, k, self.t_merge)
+        join = np.unique(near[about >= bar_of(self.t_attach)])
+        join = join[np.argsort(self.born[join])]
+        width = len(join)
+        slots, counts = [*join.tolist(), *[-1] * b], np.ones(width + b)
+        counts[:width] = self.counts[join]
+        dots, sims = np.zeros((b, width + b)), np.zeros((b, width + b))
+        np.matmul(rows, self.sums[join].T, out=dots[:, :width])
+        gram = rows @ rows.T
+        placed = np.empty(b, np.int64)  # the column of each post
         for i in range(b):
-            near = means[i, :size]
-            slot = int(near.argmax()) if size else -1
-            best = near[slot] if size else -1.0
-            if best >= maybe:
-                rivals = np.flatnonzero(near >= max(best - 2 * SLACK, maybe))
-                if len(rivals) > 1 or best < surely:
-                    exact = (sums[rivals] @ rows[i]) / counts[rivals]
-                    first = int(exact.argmax())
-                    slot, best = int(rivals[first]), exact[first]
-            if best >= self.t_attach:
-                n = counts[slot]
-                if i + 1 < b:
-                    column = means[i + 1 :, slot]
-                    if slot < k and not known[slot]:  # only as far as it decides anything: now all of it
-                        known[slot] = True
-                        column[:] = floats[i + 1 :] @ (sums[slot] / n).astype(np.float32)
-                    column *= n
-                    column += gram[i + 1 :, i]
-                    column /= n + 1.0
+            now = np.divide(dots[i, :width], counts[:width], out=sims[i, :width])
+            column = int(now.argmax()) if width else 0
+            if width and now[column] >= self.t_attach:
+                counts[column] += 1.0
+                dots[i + 1 :, column] += gram[i + 1 :, i]
             else:
-                slot, size, n = size, size + 1, 0.0
-                means[i + 1 :, slot] = gram[i + 1 :, i]
-            counts[slot] = n + 1.0
-            sums[slot] += rows[i]
-            slots.append(slot)
-        self.size = size
-        placed = np.array(slots, np.int64)
-        self._rounded.stale.update(slots)
-        self.dirty.update(slots)
-        self.fresh.update(slots)
-        self._note(placed, means[:, :size])
-        return slots
+                column = width
+                slots[column] = self._open()
+                dots[i + 1 :, column] = gram[i + 1 :, i]
+                width += 1
+            placed[i] = column
+        named = np.array(slots[:width], np.int64)
+        self._gain(named[placed], rows, said)
+        self._note(named, placed, sims[:, :width], row, near)
+        found: list[int] = named[placed].tolist()
+        return found
 
-    def _known(self, floats: np.ndarray, means: np.ndarray) -> np.ndarray:
-        """(size,) bool: whose similarities are right for every post of the block, not only where they decide anything.
+    def _open(self) -> int:
+        """A slot for a new cluster."""
+        slot = heapq.heappop(self._free) if self._free else self.size
+        self.size = max(self.size, slot + 1)
+        self.born[slot] = self.founded
+        self.founded += 1
+        return slot
 
-        Made so for the clusters nearest to one of the posts: most get it, and one product is cheaper than many.
+    def _gain(self, into: np.ndarray, rows: np.ndarray, said: Said) -> None:
+        """Add posts to their clusters. into: (b,) slots."""
+        order = np.argsort(into, kind="stable")
+        begins = np.flatnonzero(np.diff(into[order], prepend=-1))
+        slots = into[order[begins]]
+        self.sums[slots, : self.dense] += np.add.reduceat(rows[order, : self.dense], begins, axis=0)
+        np.add.at(self.sums, (into[said.post], self.dense + said.word), said.value)
+        self.counts[slots] += np.diff(begins, append=len(order))
+        for changed in (self._rounded.stale, self.dirty, self.fresh):
+            changed.update(slots.tolist())
+
+    def _note(self, named: np.ndarray, placed: np.ndarray, sims: np.ndarray, row: np.ndarray, near: np.ndarray) -> None:
+        """Keep the pairs of clusters these posts may bring together.
+
+        sims: (b, columns), each row as its post came; row, near: posts and slots that were near when the block began.
         """
-        known: np.ndarray = np.full(self.size, self.size <= FEW)
-        if self.size > FEW:
-            first = means[:, : self.size].argmax(axis=1)
-            slots = np.unique(first[means[np.arange(len(means)), first] >= self.t_attach - SLACK])
-            centres = (self.sums[slots] / self.counts[slots][:, None]).astype(np.float32)
-            means[:, slots] = floats @ centres.T
-            known[slots] = True
-        return known
-
-    def _note(self, slots: np.ndarray, means: np.ndarray) -> None:
-        """Keep the pairs of clusters these posts may bring together. means: (b, size), each row as its post came."""
-        found = np.flatnonzero(means >= self.t_merge - SLACK)
-        row, others = np.divmod(found, means.shape[1])
-        self._near.add(slots[row], others)
-        close = means[row, others] >= self.t_attach - SLACK
-        self._nearest.add(slots[row[close]], others[close])
+        slots = named[placed]
+        for noted, threshold in ((self._near, self.t_merge), (self._nearest, self.t_attach)):
+            post, column = np.divmod(np.flatnonzero(sims >= threshold), sims.shape[1])
+            noted.add(slots[post], named[column])
+        changed = np.zeros(self.size, bool)
+        changed[named] = True
+        still = ~changed[near]
+        self._near.add(slots[row[still]], near[still])
         if self.strange:
             met = self.strange.intersection(slots.tolist())
             self._near.open |= met
             self._nearest.open |= met
-
-    def _means(self, rows: np.ndarray) -> np.ndarray:
-        """(b, ≥ size + b): each row's mean similarity to each cluster, within SLACK where it may decide anything."""
-        if self.size > FEW:
-            self._rounded.bring_up(self.sums, self.counts)
-            return self._rounded.similar(rows, self.size, self.t_merge - SLACK, len(rows))
-        means: np.ndarray = np.zeros((len(rows), self.size + len(rows)))
-        shares: np.ndarray = np.zeros(self.size)
-        np.divide(1.0, self.counts[: self.size], out=shares, where=self.counts[: self.size] > 0)
-        np.matmul(rows, self.sums[: self.size].T, out=means[:, : self.size])
-        means[:, : self.size] *= shares
-        return means
 
     def remove(self, slot: int, row: np.ndarray | None) -> bool:
         """Take one post out; without its vector (forgotten, or of an older encoder) its share of the mean.
@@ -184,6 +180,8 @@ class Kernel:
         return True
 
     def drop(self, slot: int) -> None:
+        if self.counts[slot] > 0:
+            self._gone.append(slot)
         self.sums[slot] = 0
         self.counts[slot] = 0
         self._rounded.stale.add(slot)
@@ -201,94 +199,66 @@ class Kernel:
     def merge(self, full: bool = True) -> list[tuple[int, int]]:
         """Join, best pair first, all clusters whose average similarity is ≥ t_merge. Returns (lives on, absorbed).
 
-        Exact average linkage (UPGMA), kept sparse: sim(a+b, c) is a weighted mean of sim(a, c) and sim(b, c), so it
-        can reach the threshold only if one of them did; the union of two candidate lists is complete.
-        The heavier cluster lives on, the older one of a tie. Equal similarities: the oldest pair first.
-        A merge that is not full, between two full ones, asks for t_attach: two single posts at t_merge are too
-        little evidence (merging fully at every post cost .02 to .05 B³ F1).
+        Exact average linkage (models/clusters/linkage.py). A merge that is not full, between two full ones, asks for
+        t_attach: two single posts at t_merge are too little evidence (fully at every post cost .02 to .05 B³ F1).
         """
         threshold, noted = (self.t_merge, self._near) if full else (self.t_attach, self._nearest)
-        near, heap = self._candidates(noted, threshold) if noted else ({}, [])
-        joined, counts = [], self.counts
-        while heap:
-            _, i, j, n_i, n_j = heapq.heappop(heap)
-            if counts[i] != n_i or counts[j] != n_j:
-                continue  # one of them changed or died since: a newer entry says so
-            if n_j > n_i:
-                i, j = j, i
-            joined.append((i, j))
-            self.sums[i] += self.sums[j]
-            counts[i] += counts[j]
-            self._rounded.stale.add(i)
-            self._near.absorb(j, i)
-            if j in self.strange or i in self.strange:
-                self.strange.add(i)
-                if not full:  # it counts as dirty until the next full merge, which must look at all of it
-                    self._near.open.add(i)
-            self.drop(j)
-            self.dirty.add(i)
-            others = sorted(c for c in (near.pop(i, set()) | near.pop(j, set())) - {i, j} if counts[c] > 0)
-            near[i] = set(others)
-            if not others:
-                continue
-            for c in others:
-                near[c].discard(j)
-                near[c].add(i)
-            sims = (self.sums[others] @ self.sums[i]) / (counts[others] * counts[i])
-            for c, sim in zip(others, sims.tolist(), strict=True):
-                if sim >= threshold:
-                    a, z = min(i, c), max(i, c)
-                    heapq.heappush(heap, (-sim, a, z, counts[a], counts[z]))
+        joined: list[tuple[int, int]] = []
+        if noted:
+            linkage = Linkage(self.sums, self.counts, self.born, self._pairs(noted, threshold), threshold)
+            joined = linkage.join(lambda i, j: self._absorb(i, j, full))
         self.fresh.clear()
         self._nearest.clear()
         if full:
             self.strange -= self._near.open
             self.dirty.clear()
             self._near.clear()
+            for slot in self._gone:
+                heapq.heappush(self._free, slot)
+            self._gone = []
         return joined
 
-    def _candidates(
-        self, noted: Near, threshold: float
-    ) -> tuple[dict[int, set[int]], list[tuple[float, int, int, float, float]]]:
-        """Pairs at least this similar that were not before: as neighbours, and as a heap, best first."""
-        near: dict[int, set[int]] = {}
-        heap = []
-        for i, others, sims in self._compared(noted):
-            above = sims >= threshold
-            for j, sim in zip(others[above].tolist(), sims[above].tolist(), strict=True):
-                if j in near.setdefault(i, set()):
-                    continue  # seen from the other side
-                near[i].add(j)
-                near.setdefault(j, set()).add(i)
-                a, z = min(i, j), max(i, j)
-                heap.append((-sim, a, z, self.counts[a], self.counts[z]))
-        heapq.heapify(heap)
-        return near, heap
+    def _absorb(self, i: int, j: int, full: bool) -> None:
+        """Cluster j goes into i."""
+        self.sums[i] += self.sums[j]
+        self.counts[i] += self.counts[j]
+        self._rounded.stale.add(i)
+        self._near.absorb(j, i)
+        if j in self.strange or i in self.strange:
+            self.strange.add(i)
+            if not full:  # it counts as dirty until the next full merge, which must look at all of it
+                self._near.open.add(i)
+        self.drop(j)
+        self.dirty.add(i)
 
-    def _compared(self, noted: Near) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Slots, others and their similarities, exact: every pair that may have come nearer, and some more."""
-        sums, counts = self.sums, self.counts
-        live = np.flatnonzero(counts[: self.size] > 0)
+    def _pairs(self, noted: Near, threshold: float) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Slots, others and the products of their sums: every pair that may have come as near, some of them twice, and
+        hardly any other."""
+        self._rounded.bring_up(self.sums, self.counts)
+        size, bar = self.size, bar_of(threshold)
         opened = np.array(sorted(noted.open), np.int64)
         for chunk in np.split(opened, range(CHUNK, len(opened), CHUNK)):
-            dots = sums[chunk] @ sums[: self.size].T  # (chunk, size)
-            for i, row in zip(chunk.tolist(), dots, strict=True):
-                others = live[live != i]
-                yield i, others, row[others] / (counts[others] * counts[i])
-        slots, others = noted.pairs(self.size)
-        alive = (counts[slots] > 0) & (counts[others] > 0)
-        slots, others = slots[alive], others[alive]
-        for beside in np.split(np.arange(len(slots)), np.flatnonzero(np.diff(slots)) + 1) if len(slots) else ():
-            i, beside = int(slots[beside[0]]), others[beside]
-            yield i, beside, (sums[beside] @ sums[i]) / (counts[beside] * counts[i])
+            row, others = np.nonzero(self._rounded.compared(chunk, size) >= bar)
+            apart = chunk[row] != others
+            yield self._multiplied(chunk[row[apart]], others[apart])
+        slots, others = noted.pairs(size)
+        for start in range(0, len(slots), CHUNK):
+            part = slice(start, start + CHUNK)
+            alike = self._rounded.alike(slots[part], others[part]) >= bar
+            yield self._multiplied(slots[part][alike], others[part][alike])
+
+    def _multiplied(self, slots: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return slots, others, np.einsum("ij,ij->i", self.sums[slots], self.sums[others])
 
     def compact(self) -> list[int]:
-        """Close the gaps dead slots left, keeping order. Returns the old slot of each new one."""
+        """Close the gaps dead slots left. Returns the old slot of each new one."""
         keep, size = np.flatnonzero(self.counts[: self.size] > 0), self.size
         moved = np.full(size, -1)
         moved[keep] = np.arange(len(keep))
         if len(keep) < size:
-            self.sums[: len(keep)], self.counts[: len(keep)] = self.sums[keep], self.counts[keep]
+            for each in (self.sums, self.counts, self.born):
+                each[: len(keep)] = each[keep]
+            self._free, self._gone = [], []
             self.sums[len(keep) : size], self.counts[len(keep) : size] = 0, 0
             self.size = len(keep)
             self._rounded.stale = set(range(size))
@@ -304,4 +274,5 @@ class Kernel:
         if slots > len(self.counts):
             capacity = max(slots, len(self.counts) * 3 // 2)
             self.sums, self.counts = longer(self.sums, capacity), longer(self.counts, capacity)
+            self.born = longer(self.born, capacity)
             self._rounded.reserve(capacity)

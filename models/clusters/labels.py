@@ -19,16 +19,18 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import log1p
 
 import numpy as np
 
 from models.clusters.trail import Extent, Segment, Trail
 
-__all__ = ["Vocabulary", "terms_of"]
+__all__ = ["Vocabulary", "heaviest", "label_of", "prune", "terms_of"]
 
 CLUSTER_TERMS = 100  # kept per cluster, pruned at twice that: a label needs four, and snapshots hold them all
 STREAM_TERMS = 50_000  # kept for the whole stream, pruned at twice that
+FREQUENT = 24  # terms of a cluster that are weighed first for its label
 SHARED = 0.6  # of the posts that have a pair of characters: who else must have the next character for it to join
 LONGEST = 12  # columns of what is joined; Han and Kana take two, marks none
 RESCALE_AT = 200.0  # half-lives between the reference and now; float64 overflows at 1,024
@@ -62,10 +64,11 @@ def prune(counts: dict[str, float], keep: int) -> None:
     """Keep the `keep` largest counts once there are twice as many; equal counts by spelling, so that replay agrees."""
     if len(counts) > 2 * keep:
         least = -np.partition(-np.fromiter(counts.values(), np.float64), keep - 1)[keep - 1]
-        over = [item for item in counts.items() if item[1] >= least]
-        kept = sorted(over, key=lambda item: (-item[1], item[0]))[:keep]
+        kept = {term: n for term, n in counts.items() if n > least}
+        equal = sorted(term for term, n in counts.items() if n == least)[: keep - len(kept)]
         counts.clear()
         counts.update(kept)
+        counts.update(dict.fromkeys(equal, float(least)))
 
 
 def label_of(
@@ -75,7 +78,7 @@ def label_of(
 
     counts: the cluster's; stream: the stream's; mean: the A above; texts: some of the cluster's posts.
     """
-    folded = sorted({text.casefold() for text in texts})
+    folded: list[str] = []  # when first needed
     chosen: list[str] = []
     splinters: list[str] = []  # pairs that no two posts share: after everything else
 
@@ -87,10 +90,12 @@ def label_of(
         if len(term) > 1 and not any(term in other or other in term for other in chosen):  # flood, floods
             chosen.append(term)
 
-    for term in _heaviest(counts, stream, mean):
-        if folded and _DENSE.match(term) and sum(term in text for text in folded) < 2:
-            splinters.append(term)
-            continue
+    for term in heaviest(counts, stream, mean):
+        if texts and _DENSE.match(term):
+            folded = folded or sorted({text.casefold() for text in texts})
+            if sum(term in text for text in folded) < 2:
+                splinters.append(term)
+                continue
         take(term)
         if len(chosen) == size:
             return chosen
@@ -101,19 +106,26 @@ def label_of(
     return chosen
 
 
-def _heaviest(counts: dict[str, float], stream: dict[str, float], mean: float) -> Iterator[str]:
-    """Terms by falling weight, equal ones by spelling. Hardly ten of two hundred are asked for, the rest not sorted."""
-    terms, n = list(counts), np.array(list(counts.values()))
-    among = np.maximum(np.array([stream.get(term, 0.0) for term in terms]), n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weights = np.where(n > 0, n * np.log1p(mean / among), -np.inf)
-    order, first = np.argsort(-weights, kind="stable"), 0
-    falling = weights[order]
-    alive = int(np.count_nonzero(n > 0))
-    while first < alive:
-        last = first + int(np.searchsorted(-falling[first:alive], -falling[first], side="right"))
-        yield from sorted(terms[at] for at in order[first:last])
-        first = last
+def heaviest(counts: dict[str, float], stream: dict[str, float], mean: float) -> Iterator[str]:
+    """Terms by falling weight, equal ones by spelling. Hardly ten of two hundred are asked for: those of most posts are
+    weighed first, and hold as far as they weigh more than any of fewer posts could."""
+
+    def weighed(items: Iterable[tuple[str, float]]) -> list[tuple[float, str]]:
+        return sorted((-n * log1p(mean / max(among(term, 0.0), n)), term) for term, n in items if n > 0)
+
+    among, taken = stream.get, 0
+    if len(counts) > 2 * FREQUENT:
+        least = sorted(counts.values())[-FREQUENT]
+        if least > 0:
+            most = least * log1p(
+                mean / least
+            )  # a term of n posts weighs n · log(1 + A / n) at most, which rises with n
+            for weight, term in weighed(item for item in counts.items() if item[1] >= least):
+                if -weight <= most:
+                    break
+                yield term
+                taken += 1
+    yield from (term for _, term in weighed(counts.items())[taken:])
 
 
 def shared_run(pair: str, texts: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ stream so far, in arrival order, in a fixed table of counters; both fade by halv
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from math import sqrt
 from zlib import crc32
 
@@ -25,6 +26,7 @@ __all__ = ["Lexicon"]
 SLOTS = 512  # dimensions of the block: 256 costs .007 B³ F1, 128 .04
 TABLE = 65_536  # counters of document frequency; rare words that share one count as a little less rare
 HALVE_AT = 100_000  # posts: then every counter is halved
+KEPT = 50_000  # codes of terms, some 6 MB
 STEPS = 1_024  # weights are whole multiples of 1/STEPS: no machine rounds the logarithm another way
 
 
@@ -36,30 +38,35 @@ class Lexicon:
         self.width = dim + (SLOTS if share else 0)
         self.seen = 0
         self.table: np.ndarray = np.zeros(TABLE, np.uint32)
+        self._codes = _Codes()
 
     def rows(self, vectors: np.ndarray, terms: Sequence[Sequence[str]]) -> tuple[np.ndarray, list[bytes]]:
         """Rows to compare, and the same packed, of posts in arrival order; counts their terms.
 
         vectors: (n, d) unit; terms: of each post. Returns (n, width) float64 unit rows on the grid, and `pack`ed rows.
         """
-        words = np.zeros((len(terms), self.width - self.dim))
+        pieces = [(np.zeros(0, np.int64), np.zeros(0))]
         start = 0
         while start < len(terms) and self.share:
             end = start + max(HALVE_AT - self.seen, 1)
-            words[start:end] = self._weigh(terms[start:end])
+            at, weights = self._weigh(terms[start:end])
+            pieces.append((at + start * SLOTS, weights))
             start = end
             if self.seen >= HALVE_AT:
                 self.seen //= 2
                 self.table = self.table >> 1
-        length = np.sqrt((words * words).sum(axis=1, keepdims=True))  # of whole numbers: the same in any order
-        steps = np.rint(words * (GRID * sqrt(self.share) / np.maximum(length, 1.0)))
-        row, slot = np.nonzero(steps)
-        data = np.stack([slot, steps[row, slot]], axis=1).astype("<i2").tobytes()
-        ends = (4 * np.cumsum(np.bincount(row, minlength=len(words)))).tolist()
+        at, weights = (np.concatenate(each) for each in zip(*pieces, strict=True))
+        post, slot = np.divmod(at, SLOTS)
+        length = np.sqrt(np.bincount(post, weights * weights, len(terms)))  # of whole numbers: the same in any order
+        steps = np.rint(weights * (GRID * sqrt(self.share) / np.maximum(length, 1.0))[post])
+        post, slot, steps = (each[steps != 0] for each in (post, slot, steps))
+        data = np.stack([slot, steps], axis=1).astype("<i2").tobytes()
+        ends = (4 * np.cumsum(np.bincount(post, minlength=len(terms)))).tolist()
         own = [data[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
         meaning = self._meaning(vectors, own)
-        rows = np.concatenate([meaning, steps], axis=1)
-        rows /= GRID
+        rows = np.zeros((len(terms), self.width))
+        np.divide(meaning, GRID, out=rows[:, : self.dim])
+        rows[post, self.dim + slot] = steps / GRID
         return rows, self._joined(meaning, own)
 
     def pack(self, vectors: np.ndarray, words: Sequence[bytes]) -> list[bytes]:
@@ -89,17 +96,27 @@ class Lexicon:
         rows[np.repeat(np.arange(len(packed)), [len(w) // 4 for w in words]), self.dim + pairs[:, 0]] = pairs[:, 1]
         return rows / GRID
 
+    def products(self, packed: Sequence[bytes], row: np.ndarray) -> np.ndarray:
+        """(n,): each of what `pack` made times a row of whole grid steps (width,), exact and so in any order."""
+        width = 2 * self.dim
+        meaning = np.frombuffer(b"".join([p[:width] for p in packed]), "<i2").reshape(-1, self.dim)
+        pairs = np.frombuffer(b"".join([p[width:] for p in packed]), "<i2").reshape(-1, 2)
+        owner = np.repeat(np.arange(len(packed)), [(len(p) - width) // 4 for p in packed])
+        heard = np.bincount(owner, row[self.dim :][pairs[:, 0]] * pairs[:, 1], minlength=len(packed))
+        products: np.ndarray = meaning @ row[: self.dim] + heard
+        return products
+
     def repack(self, vectors: np.ndarray, packed: Sequence[bytes], before: Lexicon) -> list[bytes]:
         """The same posts read by another encoder: vectors (n, d) anew, words as they were."""
         return self.pack(vectors, [p[2 * before.dim :] for p in packed])
 
-    def _weigh(self, terms: Sequence[Sequence[str]]) -> np.ndarray:
-        """(n, SLOTS): the signed idf weights of posts, whole numbers. Counts each term once a post.
+    def _weigh(self, terms: Sequence[Sequence[str]]) -> tuple[np.ndarray, np.ndarray]:
+        """(n,) post · SLOTS + slot, rising, and (n,) signed idf weights, whole numbers. Counts each term once a post.
 
         As if one term after another: a term is weighed by how often it, or one that shares its counter, came before.
         """
-        each = [[crc32(term.encode("utf-8", "surrogatepass")) for term in dict.fromkeys(one)] for one in terms]
-        codes = np.array([code for one in each for code in one], np.int64)
+        each = [dict.fromkeys(one) for one in terms]
+        codes = np.array([*map(self._codes.__getitem__, chain.from_iterable(each))], np.int64)
         post = np.repeat(np.arange(len(each)), [len(one) for one in each])
         at, slot = (codes >> 9) & (TABLE - 1), codes % SLOTS
         order = np.argsort(at, kind="stable")
@@ -113,5 +130,16 @@ class Lexicon:
         self.table[at[order][begins]] += times.astype(np.uint32)
         self.seen += len(each)
         signed = np.where(codes >> 31, weights, -weights)
-        summed: np.ndarray = np.bincount(post * SLOTS + slot, signed, minlength=len(each) * SLOTS)
-        return summed.reshape(len(each), SLOTS)
+        summed = np.bincount(post * SLOTS + slot, signed, minlength=len(each) * SLOTS)
+        there = np.flatnonzero(summed != 0)
+        return there, summed[there]
+
+
+class _Codes(dict[str, int]):
+    """The code of each term, kept: most come again."""
+
+    def __missing__(self, term: str) -> int:
+        if len(self) >= KEPT:
+            self.clear()
+        code = self[term] = crc32(term.encode("utf-8", "surrogatepass"))
+        return code

@@ -7,7 +7,7 @@ and never elsewhere: that they agree is what this file is for.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -46,14 +46,14 @@ class Due(Struct):
 
 
 class LiveClusters:
-    """State of one stream's clusters. Slots number the clusters, oldest first, as in the kernel."""
+    """State of one stream's clusters. Slots number the clusters as in the kernel, and are used again."""
 
     def __init__(self, config: ClusterConfig, dim: int) -> None:
         self.config = config
         self.lexicon = Lexicon(dim, config.lexical)
         self.kernel = self._kernel()
-        self.clusters: list[Cluster | None] = []  # by slot; None where it ended and the gap is not closed yet
-        self.slots: dict[str, int] = {}  # live cluster id → slot
+        self.clusters: list[Cluster | None] = []  # by slot; None where it ended
+        self.slots: dict[str, int] = {}  # live cluster id → slot, oldest first
         self.changed: set[int] = set()  # slots touched since the last merge: only they can have news
         self.ages = Ages()  # of all slots but the changed ones
         self.unsaved: set[str] = set()  # ids of live clusters that are not as they were last saved
@@ -70,8 +70,12 @@ class LiveClusters:
         return found
 
     def living(self) -> list[Cluster]:
-        """All live clusters, oldest first; after `compact` they are those of the slots."""
-        return [cluster for cluster in self.clusters if cluster is not None]
+        """All live clusters, oldest first."""
+        return [self.cluster(slot) for slot in self.slots.values()]
+
+    def oldest(self, slots: Iterable[int]) -> list[int]:
+        """These slots by the age of their clusters: whatever is told or done one by one is so in this order."""
+        return sorted(slots, key=self.kernel.born.__getitem__)
 
     def _kernel(self) -> Kernel:
         """An empty one, with room for all that can live: to grow means to copy, a pause of 0.1 s at 8,000 clusters."""
@@ -93,18 +97,20 @@ class LiveClusters:
             self.clock = max(self.clock, member.at)
             self.counters.posts += 1
             if slot == len(self.clusters):
-                self._found(post, member.at)
+                self.clusters.append(None)
+            if self.clusters[slot] is None:
+                self._found(slot, post, member.at)
             self._join(slot, member, words, post.author)
 
-    def _found(self, post: Post, at: float) -> None:
+    def _found(self, slot: int, post: Post, at: float) -> None:
         """Open a cluster. Its slow rate starts at the stream's mean per cluster, so that one post is no burst."""
         attempt, config = 0, self.config
         while (name := cluster_id(post, attempt, config.salt)) in self.slots or self.memory.is_taken(name):
             attempt += 1
         share_seen = -math.expm1(-max(self.clock - self.started, config.burst_fast_s) / config.burst_slow_s)
         rates = Rates(at=self.clock, slow=self.forward(self.stream).slow / share_seen / max(len(self.slots), 1))
-        self.slots[name] = len(self.clusters)
-        self.clusters.append(Cluster(name, rates, at, at, self.counters.posts, self.clock))
+        self.slots[name] = slot
+        self.clusters[slot] = Cluster(name, rates, at, at, self.counters.posts, self.clock)
         self.counters.founded += 1
 
     def _join(self, slot: int, member: Member, terms: list[str], author: str | None) -> None:
@@ -218,9 +224,9 @@ class LiveClusters:
         wait_s = (config.ttl_s, config.ttl_single_s) if timed else (-math.inf, -math.inf)
         many, single = zip((config.ttl_posts, config.ttl_single_posts), wait_s, strict=True)
         quiet = self.ages.quiet(self.alive, self.counters.posts, self.clock, many, single)
-        ended = [self.close(slot) for slot in quiet]
+        ended = [self.close(slot) for slot in self.oldest(quiet)]
         if (excess := len(self.slots) - config.max_clusters) > 0:
-            ended += [self.close(slot) for slot in self.ages.stalest(self.alive, excess)]
+            ended += [self.close(slot) for slot in self.ages.stalest(self.alive, self.kernel.born, excess)]
             self.counters.evicted += excess
         return ended
 
@@ -252,23 +258,24 @@ class LiveClusters:
 
     def compact(self) -> None:
         """Close the gaps that ended clusters left. Changes no result."""
+        self._renumber(self.kernel.compact())
+
+    def _renumber(self, kept: list[int]) -> None:
+        """Slots got new numbers: kept[new] is the old one."""
         self.ages.note(self.changed, self.clusters)
-        kept = self.kernel.compact()
         self.ages.move(kept)
         moved = {old: new for new, old in enumerate(kept)}
-        living = self.living()
-        self.clusters = [*living]
+        self.clusters = [self.clusters[slot] for slot in kept]
         self.changed = {moved[slot] for slot in self.changed}
-        self.slots = {c.id: slot for slot, c in enumerate(living)}
+        self.slots = {name: moved[slot] for name, slot in self.slots.items()}
 
     def rebase(self, config: ClusterConfig, dim: int, vectors: np.ndarray) -> None:
         """Give every cluster new vectors. vectors: (n, dim) unit, of all examples in cluster order.
 
         Nothing counts as changed: a new encoder alone joins no clusters, they are compared again as posts touch them.
         """
-        self.compact()
         living = self.living()
-        before, counts = self.lexicon, self.kernel.counts[: len(living)].copy()
+        before, counts = self.lexicon, self.kernel.counts[list(self.slots.values())]
         self.config, self.lexicon = config, Lexicon(dim, config.lexical)
         self.lexicon.seen, self.lexicon.table = before.seen, before.table
         self.kernel = self._kernel()
@@ -286,3 +293,4 @@ class LiveClusters:
         for post_id, member in members.items():
             members[post_id] = by_id.get(post_id) or member.with_vector(b"")
         self.kernel.load(sums, counts, set(), set(), strange=set(range(len(counts))))
+        self._renumber(list(self.slots.values()))

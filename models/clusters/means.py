@@ -1,28 +1,31 @@
 """The means of the live clusters as blocks of posts are compared with them: nearly all of it in whole numbers.
 
-A mean similarity is that of meanings plus that of words. Words are few in a post: a sparse product. Meanings are
-rounded to seven and eight bits (models/screen.py has the product and why), which is off by at most
+A mean similarity is that of meanings plus that of words. Both are rounded: meanings to seven and eight bits
+(models/screen.py has the product and why), words, of which a post has few, to sixteen for a sparse product. That is off
+by at most
 
     |x · m − x̂ · m̂| ≤ ‖x − x̂‖ ‖m‖ + ‖x̂‖ ‖m − m̂‖                                       (Cauchy, Schwarz)
 
-Where even that leaves a similarity below what is asked for, nobody needs it more exactly; elsewhere, at some ten
-clusters a post, it is computed from float32 numbers. Half the time of the float32 product over all at 8,000 clusters
-of 256 dimensions (AVX2: 32 µs a post instead of 64).
+Where even that leaves a similarity below what is asked for, nobody needs it; elsewhere, at some ten clusters a post, it
+is computed from float32 numbers.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from models.screen import BITS7, BITS8, multiply
 
-__all__ = ["Means", "SLACK", "longer"]
+__all__ = ["Means", "Said", "bar_of", "longer"]
 
-FIRST, WIDEST = 1_024, 2_048  # clusters multiplied at a time: more take less time each, but whole tiles are multiplied
-FEW = 8  # posts: below, rounding them and making a sparse product costs more than it saves
-SLACK = 1e-4  # a float32 sum of 768 products of unit rows errs by 768 · 2**-24 < 5e-5 at most, its updates by less
-MANY = 1 / 16  # of a tile: so many similarities asked for are cheaper as one float32 product
+FIRST, WIDEST = 512, 2_048  # clusters multiplied at a time: whole tiles are, and each costs 1 µs a post beside
+FEW = 512  # clusters: so many are compared in one float32 product
+SLACK = 1e-4  # a float32 sum of 768 products of unit rows errs by 768 · 2**-24 < 5e-5 at most
+MANY = 1 / 32  # of a tile: so many similarities asked for are cheaper as one float32 product
+SAID, HEARD = 128, 200  # steps per unit of a post's words and of a mean's: with any words no sum leaves sixteen bits
 
 
 class _Tile:
@@ -30,8 +33,32 @@ class _Tile:
 
     def __init__(self, start: int, width: int, dense: int, words: int) -> None:
         self.start, self.end = start, start + width
-        self.words = np.zeros((words, width), np.float32)
-        self.codes = np.zeros((dense, width), np.int8)  # the meaning in eight bits
+        self.words = np.zeros((words, width), np.int16)
+        self.codes = np.zeros((dense, width), np.int8)  # the meaning
+
+
+class Said(NamedTuple):
+    """The words of a block of posts: (n,) post, rising, (n,) word and (n,) value."""
+
+    post: np.ndarray
+    word: np.ndarray
+    value: np.ndarray
+
+    @classmethod
+    def of(cls, words: np.ndarray) -> Said:
+        """words: (b, words)."""
+        post, word = np.divmod(np.flatnonzero(words != 0), max(words.shape[1], 1))
+        return cls(post, word, words[post, word])
+
+
+class _Rounded(NamedTuple):
+    """A block of posts in whole numbers. lost, length: the most that any of them lost, and its length."""
+
+    codes: np.ndarray
+    scale: float
+    words: csr_array | None
+    lost: np.float32
+    length: np.float32
 
 
 class Means:
@@ -40,84 +67,117 @@ class Means:
     def __init__(self, dense: int, words: int) -> None:
         self.dense, self.words = dense, words
         self.stale: set[int] = set()  # slots whose mean is behind
+        self._uncoded: set[int] = set()  # slots whose codes are
         self._tiles: list[_Tile] = []
-        self._meaning = np.zeros((0, dense), np.float32)  # (capacity, dense)
-        self._heard = np.zeros((0, words), np.float32)  # (capacity, words): the rest
+        self._means = np.zeros((0, dense + words), np.float32)  # (capacity, dense + words)
+        self._heard = np.zeros((0, words), np.int16)  # (capacity, words): as in the tiles
         self._scale, self._norm, self._lost = (np.zeros(0, np.float32) for _ in range(3))  # (capacity,) of the codes
-        self._scratch = np.empty(0, np.float32)  # similarities of a block: asked anew of the system, pages cost more
 
     def reserve(self, slots: int) -> None:
         """Have room for so many, in whole tiles; memory that is not written to is not taken yet."""
         while (room := self._tiles[-1].end if self._tiles else 0) < slots:
-            width = min(max(room, FIRST), WIDEST)
+            width = FIRST if room < 4 * FIRST else WIDEST
             self._tiles.append(_Tile(room, width, self.dense, self.words))
-        for name in ("_meaning", "_heard", "_scale", "_norm", "_lost"):
+        for name in ("_means", "_heard", "_scale", "_norm", "_lost"):
             setattr(self, name, longer(getattr(self, name), room))
 
     def bring_up(self, sums: np.ndarray, counts: np.ndarray) -> None:
-        """Round the means that changed anew. Never added to: rounding must not pile up."""
-        slots = np.array(sorted(self.stale), np.int64)
-        self.stale.clear()
-        means = sums[slots].astype(np.float32)
-        means /= np.maximum(counts[slots], 1.0).astype(np.float32)[:, None]
+        """Take the means that changed anew. Never added to: rounding must not pile up."""
+        if self.stale:
+            slots = np.array(sorted(self.stale), np.int64)
+            self._means[slots] = sums[slots] / np.maximum(counts[slots], 1.0)[:, None]
+            self._uncoded |= self.stale
+            self.stale.clear()
+
+    def _code(self) -> None:
+        """Round the means that changed, for whole numbers to be multiplied."""
+        slots = np.array(sorted(self._uncoded), np.int64)
+        self._uncoded.clear()
+        means = self._means[slots]
         meaning, words = means[:, : self.dense], means[:, self.dense :]
-        changed = words != self._heard[slots]  # hardly one in ten: writing a whole column misses the cache
-        self._meaning[slots], self._heard[slots] = meaning, words
         scale = np.maximum(np.abs(meaning).max(axis=1), 1e-12) / np.float32(BITS8)
-        rounded = np.rint(meaning / scale[:, None])
-        self._scale[slots], self._norm[slots] = scale, np.linalg.norm(meaning, axis=1)
-        self._lost[slots] = np.linalg.norm(meaning - rounded * scale[:, None], axis=1)
+        codes, heard = np.rint(meaning / scale[:, None]), np.rint(words * np.float32(HEARD))
+        lost = np.hstack([meaning - codes * scale[:, None], words - heard / np.float32(HEARD)])
+        self._scale[slots], self._norm[slots], self._lost[slots] = scale, _length(means), _length(lost)
+        codes, heard = codes.astype(np.int8), heard.astype(np.int16)
+        changed = heard != self._heard[slots]  # hardly one in ten: writing a whole column misses the cache
+        self._heard[slots] = heard
         for tile in self._tiles:
             first, last = np.searchsorted(slots, (tile.start, tile.end))
             if first < last:
                 column = slots[first:last] - tile.start
                 row, word = np.nonzero(changed[first:last])
-                tile.words[word, column[row]] = words[first:last][row, word]
-                tile.codes[:, column] = rounded[first:last].T
+                tile.words[word, column[row]] = heard[first:last][row, word]
+                tile.codes[:, column] = codes[first:last].T
 
-    def similar(self, rows: np.ndarray, size: int, least: float, more: int) -> np.ndarray:
-        """(b, ≥ size + more): each row's mean similarity to each cluster, within SLACK where it is ≥ `least`.
-
-        Elsewhere it is some number below that. 0 where there is no cluster. Valid until the next call.
+    def near(self, rows: np.ndarray, said: Said, size: int, least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(n,) posts, (n,) slots and (n,) float32 mean similarities within SLACK: all pairs at least `least` alike,
+        and none further than SLACK below. rows: (b, dense + words), on the grid; of `size` slots.
         """
-        b, tiles = len(rows), [tile for tile in self._tiles if tile.start < size]
-        meaning, words = rows[:, : self.dense].astype(np.float32), rows[:, self.dense :].astype(np.float32)
-        known = tiles[-1].end if tiles else 0
-        width = known + more
-        if len(self._scratch) < b * width:
-            self._scratch = np.empty(b * width * 3 // 2, np.float32)
-        means = self._scratch[: b * width].reshape(b, width)
-        means[:, known:] = 0
-        if b < FEW:
-            np.matmul(meaning, self._meaning[:known].T, out=means[:, :known])
-            for row, word in zip(means, words, strict=True):
-                there = np.flatnonzero(word)
-                for tile in tiles:
-                    row[tile.start : tile.end] += word[there] @ tile.words[there]
-            return means
-        scale = max(float(np.abs(meaning).max()), 1e-12) / BITS7
-        rounded = np.rint(meaning / np.float32(scale))
-        kept = rounded * np.float32(scale)
-        lost, length = (float(np.linalg.norm(part, axis=1).max()) for part in (meaning - kept, kept))
-        codes, said = (rounded + 64).astype(np.uint8), np.nonzero(words)
-        ends = np.searchsorted(said[0], np.arange(b + 1))
-        sparse = csr_array((words[said], said[1], ends), shape=words.shape)  # from the rows takes four times as long
-        for tile in tiles:
-            part = slice(tile.start, tile.end)
-            dots = multiply(codes, tile.codes, scale, self._scale[part], np.zeros(part.stop - part.start, np.float32))
-            beside = sparse @ tile.words if self.words else np.zeros_like(dots)  # (b, width of the tile)
-            near = means[:, part]
-            np.add(dots, beside, out=near)
-            bar = np.float32(least - SLACK) - np.float32(lost) * self._norm[part]
-            bar -= np.float32(length) * self._lost[part]
-            found = np.flatnonzero(near >= bar)
-            if len(found) > MANY * dots.size:
-                np.add(meaning @ self._meaning[part].T, beside, out=near)
-            else:
-                row, slot = np.divmod(found, dots.shape[1])
-                exact = np.einsum("ij,ij->i", meaning[row], self._meaning[part][slot])
-                near[row, slot] = exact + beside[row, slot]
-        return means
+        floats, bar = rows.astype(np.float32), bar_of(least)
+        if size <= FEW:
+            return _above(floats @ self._means[:size].T, bar, 0)
+        self._code()
+        kept = self._rounded(floats[:, : self.dense], said)
+        found = [self._in(tile, floats, kept, bar) for tile in self._tiles if tile.start < size]
+        posts, slots, sims = (np.concatenate(part) for part in zip(*found, strict=True))
+        return posts, slots, sims
+
+    def alike(self, slots: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """(n,) float32: the average similarity of each pair of clusters, within SLACK."""
+        alike: np.ndarray = np.einsum("ij,ij->i", self._means[slots], self._means[others])
+        return alike
+
+    def compared(self, slots: np.ndarray, size: int) -> np.ndarray:
+        """(n, size) float32: the average similarity of these clusters with each, within SLACK."""
+        compared: np.ndarray = self._means[slots] @ self._means[:size].T
+        return compared
+
+    def _rounded(self, meaning: np.ndarray, said: Said) -> _Rounded:
+        scale = np.float32(max(float(np.abs(meaning).max()), 1e-12) / BITS7)
+        codes, words = np.rint(meaning / scale), np.rint(said.value * SAID)
+        kept, b = codes * scale, len(meaning)
+        lost, length = (
+            np.sqrt((np.einsum("ij,ij->i", part, part) + np.bincount(said.post, word * word, b)).max())
+            for part, word in ((meaning - kept, said.value - words / SAID), (kept, words / SAID))
+        )
+        ends = np.searchsorted(said.post, np.arange(b + 1))
+        sparse = csr_array((words.astype(np.int16), said.word, ends), shape=(b, self.words)) if self.words else None
+        return _Rounded((codes + 64).astype(np.uint8), float(scale), sparse, np.float32(lost), np.float32(length))
+
+    def _in(
+        self, tile: _Tile, floats: np.ndarray, kept: _Rounded, bar: np.float32
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`near` of one tile."""
+        part = slice(tile.start, tile.end)
+        bound = kept.lost * self._norm[part] + kept.length * self._lost[part] - bar
+        most = multiply(kept.codes, tile.codes, kept.scale, self._scale[part], bound)  # (b, width): may reach, if ≥ 0
+        if kept.words is not None:
+            most += (kept.words @ tile.words) * np.float32(1 / (SAID * HEARD))
+        found = np.flatnonzero(most >= 0)
+        if len(found) > MANY * most.size:
+            return _above(floats @ self._means[part].T, bar, tile.start)
+        posts, slots = np.divmod(found, most.shape[1])
+        slots += tile.start
+        sims = np.einsum("ij,ij->i", floats[posts], self._means[slots])
+        reach = sims >= bar
+        return posts[reach], slots[reach], sims[reach]
+
+
+def bar_of(least: float) -> np.float32:
+    """What a float32 similarity has where the exact one is at least so much; never that of a dead slot, 0."""
+    return np.float32(max(least - SLACK, 1e-9))
+
+
+def _above(sims: np.ndarray, bar: np.float32, start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The pairs of a whole product that reach the bar. sims: (b, width); start: slot of its first column."""
+    posts, slots = np.divmod(np.flatnonzero(sims >= bar), sims.shape[1])
+    return posts, slots + start, sims[posts, slots]
+
+
+def _length(rows: np.ndarray) -> np.ndarray:
+    length: np.ndarray = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return length
 
 
 def longer(array: np.ndarray, length: int) -> np.ndarray:

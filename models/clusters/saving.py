@@ -117,8 +117,7 @@ def _clusters(live: LiveClusters, slots: list[int]) -> Iterator[tuple[str, bytes
 
 def _small(live: LiveClusters, progress: Progress, spans: dict[str, Extent]) -> dict[str, bytes]:
     """The parts that are written with every save."""
-    ids = [c.id for c in live.living()]
-    place = {live.slots[name]: n for n, name in enumerate(ids)}
+    place = {slot: n for n, slot in enumerate(live.slots.values())}
     words = live.vocabulary
     head = Head(
         format=FORMAT,
@@ -134,7 +133,7 @@ def _small(live: LiveClusters, progress: Progress, spans: dict[str, Extent]) -> 
         counters=live.counters,
         applied=sorted(progress.applied.values()),
         stream=live.stream,
-        clusters=ids,
+        clusters=list(live.slots),
         dirty=sorted(place[slot] for slot in live.kernel.dirty),
         fresh=sorted(place[slot] for slot in live.kernel.fresh),
         strange=sorted(place[slot] for slot in live.kernel.strange - live.kernel.dirty),

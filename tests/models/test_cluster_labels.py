@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import log1p
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.clusters.labels import Vocabulary, label_of, prune, terms_of
+from models.clusters.labels import Vocabulary, heaviest, label_of, prune, terms_of
 
 
 @given(st.text(max_size=300))
@@ -66,6 +67,16 @@ def test_every_part_of_a_label_is_in_a_post_and_what_was_joined_in_two(texts, si
     for part in label:
         assert sum(part in text for text in set(texts)) >= (1 if part in counts else 2)
         assert len(part) > 1 and not any(part in other for other in label if other is not part)
+
+
+COUNTS = st.dictionaries(st.text("abcdefg", min_size=1, max_size=3), st.sampled_from([0.0, 0.5, 1.0, 1.5, 7.0, 40.0]))
+
+
+@given(COUNTS, COUNTS, st.sampled_from([0.1, 3.0, 500.0]))
+@settings(max_examples=200, deadline=None)
+def test_a_label_has_the_heaviest_of_all_terms_though_few_are_weighed(counts, stream, mean):
+    weighed = [(-n * log1p(mean / max(stream.get(term, 0.0), n)), term) for term, n in counts.items() if n]
+    assert list(heaviest(counts, stream, mean)) == [term for _, term in sorted(weighed)]
 
 
 def test_pruning_keeps_the_heaviest_terms_whatever_their_order():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from models.clusters.cluster import MAX_SOURCES, Cluster, Member, Rates, member_of
 from models.clusters.events import most_frequent, next_step
-from models.clusters.kernel import Kernel, to_grid
+from models.clusters.kernel import GRID, Kernel, to_grid
 from models.clusters.lexicon import Lexicon
 from models.clusters.memory import Memory, cluster_id
 from models.clusters.thresholds import suggest_thresholds
@@ -76,6 +76,17 @@ def test_rows_do_not_depend_on_blocks_and_survive_packing(seed, share, cut):
     assert np.array_equal(rows, np.concatenate([block for block, _ in blocks])) and rows.shape == (30, whole.width)
     assert packed == blocks[0][1] + blocks[1][1] and np.array_equal(whole.unpack(packed), rows)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=2e-3)
+
+
+@given(SEEDS, st.sampled_from([0.0, 0.6]))
+@settings(max_examples=20, deadline=None)
+def test_packed_posts_times_a_sum_are_exact(seed, share):
+    rng = np.random.default_rng(seed)
+    lexicon = Lexicon(12, share)
+    _, packed = lexicon.rows(unit_rows(9, 12, seed), [[f"w{k}" for k in rng.integers(0, 20, 4)] for _ in range(9)])
+    total = rng.integers(-(2**30), 2**30, lexicon.width).astype(float)
+    exact = [sum(int(a) * int(b) for a, b in zip(row, total, strict=True)) for row in lexicon.unpack(packed) * GRID]
+    assert lexicon.products(packed, total).tolist() == exact and lexicon.products([], total).size == 0
 
 
 def test_a_similarity_is_the_shares_of_meaning_and_of_words():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.clusters.kernel import FEW, Kernel, to_grid
+from models.clusters import means
+from models.clusters.kernel import Kernel, to_grid
 from models.clusters.near import Near
 
 ATTACH, MERGE, DENSE, WORDS = 0.4, 0.3, 24, 64
@@ -18,19 +19,24 @@ class Everything(Kernel):
         slots = []
         for row in rows:
             live = np.flatnonzero(self.counts[: self.size] > 0)
-            means = (self.sums[live] @ row) / self.counts[live]
-            best = int(means.argmax()) if len(live) else -1
-            slot = int(live[best]) if len(live) and means[best] >= self.t_attach else self.size
-            self.size = max(self.size, slot + 1)
-            self._reserve(self.size)
+            live = live[np.argsort(self.born[live])]  # of equals the oldest
+            alike = (self.sums[live] @ row) / self.counts[live]
+            best = int(alike.argmax()) if len(live) else -1
+            self._reserve(self.size + 1)
+            slot = int(live[best]) if len(live) and alike[best] >= self.t_attach else self._open()
             self.sums[slot] += row
             self.counts[slot] += 1
             slots.append(slot)
         return slots
 
+    def _pairs(self, noted, threshold):
+        live = np.flatnonzero(self.counts[: self.size] > 0)
+        for slot in live.tolist():
+            others = live[live != slot]
+            yield np.full(len(others), slot), others, self.sums[others] @ self.sums[slot]
+
     def merge(self, full=True):
-        everyone = Near(np.flatnonzero(self.counts[: self.size] > 0).tolist())
-        self._near, self._nearest = everyone, Near(everyone.open)
+        self._near, self._nearest = Near([0]), Near([0])  # there is something to compare
         return super().merge(full)
 
 
@@ -47,14 +53,18 @@ def posts(rng, n, topics):
 
 @pytest.mark.parametrize("dense", [DENSE, DENSE + WORDS])
 @pytest.mark.parametrize("seed", range(3))
-def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed, dense):
+def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed, dense, monkeypatch):
+    for name, value in {"FIRST": 32, "WIDEST": 64, "FEW": 30}.items():
+        monkeypatch.setattr(means, name, value)
     rng = np.random.default_rng(seed)
-    topics = rng.standard_normal((900, DENSE))
+    topics = rng.standard_normal((300, DENSE))
     quick, slow = (kind(DENSE + WORDS, ATTACH, MERGE, dense) for kind in (Kernel, Everything))
-    widest = 0
-    for turn in range(60):
+    widest = again = 0
+    for turn in range(36):
         rows = posts(rng, 50, topics)
+        size, founded = quick.size, quick.founded
         assert quick.place(rows) == slow.place(rows)
+        again += quick.founded - founded > quick.size - size
         widest = max(widest, quick.size)
         for slot in rng.integers(0, quick.size, 3).tolist():
             if quick.counts[slot] > 0:
@@ -72,7 +82,7 @@ def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed
                 k = kernel.size
                 kernel.load(kernel.sums[:k].copy(), kernel.counts[:k].copy(), set(kernel.dirty), set(kernel.fresh))
         np.testing.assert_array_equal(quick.counts[: quick.size], slow.counts[: slow.size])
-    assert widest > FEW
+    assert widest > 4 * 32 + 64 and again  # more than one tile, and slots were used again
 
 
 def test_after_a_change_of_encoder_a_cluster_is_compared_with_all_once_a_post_touches_it():
