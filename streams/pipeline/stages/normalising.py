@@ -8,8 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from models.errors import Rejected
+from models.language import identify_all
 from models.moments import rfc3339
-from models.posts import parse_post, split_lines, words_of
+from models.posts import read_post, split_lines, words_of
 from models.pseudonyms import Link, Pseudonyms
 from models.records import (
     Deletion,
@@ -54,27 +55,32 @@ def parse(value: bytes, origin: Origin, seen_at: float, pseudonyms: Pseudonyms) 
     Ids, links and mentions are pseudonyms from here on (models/pseudonyms.py), unless these keep them.
     """
     parsed = Parsed(origin, [], [], [], [], [])
+    read: list[tuple[int, Post | Deletion, str | None]] = []  # line, what it is, its own language tag
     for line_number, line in enumerate(split_lines(value)):
         try:
-            sent = parse_post(line, seen_at=seen_at, author_key=pseudonyms.key)
+            read.append((line_number, *read_post(line, seen_at=seen_at, author_key=pseudonyms.key)))
         except Rejected as why:
             parsed.rejects.append(
                 Reject(
                     why.reason, why.detail, "normalise", origin, line_number, rfc3339(seen_at), line[:KEPT_OF_REJECT]
                 )
             )
-            continue
-        record, place = pseudonyms.hide(sent), f"{origin.partition}:{origin.offset}:{line_number}"
-        if isinstance(record, Deletion):
+    posts = [(one.text, tag) for _, one, tag in read if isinstance(one, Post)]
+    languages = iter(identify_all([text for text, _ in posts], [tag for _, tag in posts]))
+    for line_number, sent, _ in read:
+        place = f"{origin.partition}:{origin.offset}:{line_number}"
+        if isinstance(sent, Deletion):
+            record = pseudonyms.hide(sent)
             parsed.deletions.append(record)
             parsed.claims.append(Gone(record.id, place))
-        elif isinstance(sent, Post):
-            parsed.posts.append(record)
-            if (link := pseudonyms.link(sent, record)) is not None:
-                parsed.links.append(link)
-            words = words_of(record, pseudonyms.key)
-            edit = record.kind == "update"
-            parsed.claims.append(Claim(record.id, place, words, record.repost_of, edit, _pack(record)))
+            continue
+        named = msgspec.structs.replace(sent, lang=next(languages))
+        record = pseudonyms.hide(named)
+        parsed.posts.append(record)
+        if (link := pseudonyms.link(named, record)) is not None:
+            parsed.links.append(link)
+        edit, words = record.kind == "update", words_of(record, pseudonyms.key)
+        parsed.claims.append(Claim(record.id, place, words, record.repost_of, edit, _pack(record)))
     return parsed
 
 
