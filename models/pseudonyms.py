@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import lru_cache
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -36,6 +37,9 @@ _OF_ACCOUNTS = re.compile(
     re.IGNORECASE,
 )
 _HOST = re.compile(r"(?:https?://)?[^/?#]{1,253}", re.IGNORECASE)
+
+
+R = TypeVar("R", Post, Deletion)
 
 
 class Link(Struct, frozen=True):
@@ -77,7 +81,7 @@ class Pseudonyms:
             text = replace_mentions(text, lambda found: "@" + self._short(found.group()))
         return text
 
-    def hide(self, record: Post | Deletion) -> Post | Deletion:
+    def hide(self, record: R) -> R:
         """The same record under pseudonyms: no id, link or handle of its platform is left in it."""
         if self.keep:
             return record
