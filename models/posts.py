@@ -24,7 +24,7 @@ from models.pseudonyms import keyed_hash, pseudonym
 from models.records import Deletion, Geo, Post
 from models.text import repair
 
-__all__ = ["decode_unique", "parse_post", "split_lines", "words_of"]
+__all__ = ["decode_unique", "parse_post", "read_post", "split_lines", "words_of"]
 
 REASONS = (
     "too_large",  # the line is over MAX_LINE_BYTES, or the ingester cut it because the broker would refuse it
@@ -88,20 +88,28 @@ def parse_post(line: bytes, *, seen_at: float, author_key: bytes, empty_ok: bool
     empty_ok: a text without a visible character is read as "", not refused. Raises Rejected with a reason out of
     REASONS.
     """
+    post, tag = read_post(line, seen_at=seen_at, author_key=author_key, empty_ok=empty_ok)
+    return post if isinstance(post, Deletion) else msgspec.structs.replace(post, lang=identify(post.text, tag))
+
+
+def read_post(
+    line: bytes, *, seen_at: float, author_key: bytes, empty_ok: bool = False
+) -> tuple[Post | Deletion, str | None]:
+    """The same but for the language, and the post's own language tag: languages are told by the frame, see
+    `models.language.identify_all`.
+    """
     raw = _read(line)
     if raw.oversize is not None:
         raise Rejected("too_large", f"the line had {raw.oversize} bytes and was cut on the way in: send shorter lines")
     post_id = _id(raw.id)
     if raw.kind == "delete":
-        return Deletion(post_id, seen_at)
+        return Deletion(post_id, seen_at), None
     text = _text(raw.text, empty_ok)
-    shown = mask(text)
-    return Post(
+    post = Post(
         id=post_id,
-        text=shown,
+        text=mask(text),
         created_at=_created_at(raw.created_at, seen_at),
         seen_at=seen_at,
-        lang=identify(shown, raw.lang),
         source=_source(raw.source),
         author=pseudonym(raw.author, author_key) if raw.author and raw.author.strip() else None,
         url=_url(raw.url),
@@ -111,6 +119,7 @@ def parse_post(line: bytes, *, seen_at: float, author_key: bytes, empty_ok: bool
         kind=raw.kind or "create",
         fingerprint=keyed_hash(_REPOSTED.sub("", " ".join(text.split())), author_key, b"text"),
     )
+    return post, raw.lang
 
 
 def words_of(post: Post, author_key: bytes) -> str:

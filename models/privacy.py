@@ -28,6 +28,7 @@ ASKED = 20  # candidates per post that are judged; a post that holds more is a l
 _EMAIL = re.compile(r"(?<![\w.%+@-])(?:[\w.%+-]++@(?:[\w-]+\.)+[^\W\d_]{2,})+")
 _AT = r"\s?[\[({]\s?(?:at|@|arroba|ät|et)\s?[\])}]\s?"
 _DOT = r"(?:\.|\s?[\[({]\s?(?:dot|\.|punto|punkt|nokta|point)\s?[\])}]\s?)"
+_SPELT_AT = re.compile(_AT, re.IGNORECASE)
 _PROVIDERS = "gmail|googlemail|yahoo|hotmail|outlook|icloud|proton(?:mail)?|yandex|gmx"
 _SPELT_EMAIL = re.compile(
     rf"(?<![\w.%+@-])[\w.%+-]{{1,64}}+{_AT}"
@@ -113,9 +114,9 @@ def mask(text: str) -> str:
 
 
 def _mask_once(text: str) -> str:
-    if "@" in text:
-        text = _EMAIL.sub(EMAIL, text)
-    if "(" in text or "[" in text or "{" in text:
+    if "@" in text:  # an address holds no blank and does not begin with the sign, as mentions do
+        text = " ".join([_EMAIL.sub(EMAIL, word) if "@" in word[1:] else word for word in text.split(" ")])
+    if ("(" in text or "[" in text or "{" in text) and _SPELT_AT.search(text):
         text = _SPELT_EMAIL.sub(EMAIL, text)
     return _Numbers(text).masked() if _ENOUGH_DIGITS.search(text) else text
 

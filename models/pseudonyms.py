@@ -14,12 +14,13 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import lru_cache
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from models.records import Deletion, Post
-from models.text import MENTION, URL
+from models.text import replace_links, replace_mentions
 
 __all__ = ["LEAST_KEY_CHARS", "OFFLINE", "Link", "Pseudonyms", "keyed_hash", "pseudonym"]
 
@@ -36,6 +37,9 @@ _OF_ACCOUNTS = re.compile(
     re.IGNORECASE,
 )
 _HOST = re.compile(r"(?:https?://)?[^/?#]{1,253}", re.IGNORECASE)
+
+
+R = TypeVar("R", Post, Deletion)
 
 
 class Link(Struct, frozen=True):
@@ -70,12 +74,14 @@ class Pseudonyms:
         if self.keep:
             return text
         if "/" in text or "www." in text.lower():
-            text = URL.sub(self._link, text)
+            text = replace_links(text, self._link)
         if "did:" in text:
             text = _ACCOUNT.sub(lambda found: "@" + self._short(found.group()), text)
-        return MENTION.sub(lambda found: "@" + self._short(found.group()), text) if "@" in text else text
+        if "@" in text:
+            text = replace_mentions(text, lambda found: "@" + self._short(found.group()))
+        return text
 
-    def hide(self, record: Post | Deletion) -> Post | Deletion:
+    def hide(self, record: R) -> R:
         """The same record under pseudonyms: no id, link or handle of its platform is left in it."""
         if self.keep:
             return record

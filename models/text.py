@@ -29,7 +29,7 @@ from msgspec import Struct
 from models.privacy import mask
 from models.zawgyi import repair_burmese
 
-__all__ = ["MENTION", "READ_CHARS", "URL", "Cleaning", "clean", "mask", "repair"]
+__all__ = ["READ_CHARS", "Cleaning", "clean", "mask", "repair", "replace_links", "replace_mentions"]
 
 
 class Cleaning(Struct, frozen=True):
@@ -47,13 +47,13 @@ DEFAULT_CLEANING = Cleaning()
 _NOT_URL = r"\s<>\"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\uffef"
 _URL_BODY = rf"[^{_NOT_URL}]*[^{_NOT_URL}.,!?;:)'\]…]"
 _ENDINGS = "com|org|net|info|io|gov|edu|int|co|ly|me|be|tv|gl|social"
-URL = re.compile(
+_URL = re.compile(
     rf"(?:https?://|\bwww\.){_URL_BODY}|(?<![\w@.-])(?:[a-z0-9-]{{1,63}}\.){{1,4}}(?:{_ENDINGS})/{_URL_BODY}",
     re.IGNORECASE,
 )
 # @name, @name@server (Mastodon), @name.domain (Bluesky); a chain of servers is one mention, or it would go one a round.
 # Names of other scripts end at white space or punctuation.
-MENTION = re.compile(
+_MENTION = re.compile(
     r"(?<![A-Za-z0-9_.+-])@(?:"
     r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.[a-z0-9-]+)*(?:@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)*"
     r"|[^\W\d_a-zA-Z][^\s@#:,.!?;()\[\]\"'：，。！？、]{0,29})"
@@ -150,6 +150,18 @@ def repair(text: str) -> str:
     return _until_settled(text, _repair_once)
 
 
+# A link or a mention holds no blank, and what stands before it matters up to a blank: so only words with a sign of one
+# are searched, a third of the time of searching texts.
+def replace_links(text: str, by: Callable[[re.Match[str]], str]) -> str:
+    """The text with what `by` makes of each link."""
+    return " ".join([_URL.sub(by, word) if "/" in word or "." in word else word for word in text.split(" ")])
+
+
+def replace_mentions(text: str, by: Callable[[re.Match[str]], str]) -> str:
+    """The text with what `by` makes of each mention."""
+    return " ".join([_MENTION.sub(by, word) if "@" in word else word for word in text.split(" ")])
+
+
 def _until_settled(text: str, step: Callable[[str], str]) -> str:
     if not text.isascii() and _MAYBE_TOO_MANY.search(text):
         text = _TOO_MANY_MARKS.sub(r"\1", text)
@@ -164,9 +176,9 @@ def _until_settled(text: str, step: Callable[[str], str]) -> str:
 
 def _clean_once(text: str, cleaning: Cleaning) -> str:
     if "/" in text or "www." in text or "WWW." in text:
-        text = URL.sub(lambda _: cleaning.url_token, text)
+        text = replace_links(text, lambda _: cleaning.url_token)
     if "@" in text:
-        text = MENTION.sub(lambda _: cleaning.mention_token, text)
+        text = replace_mentions(text, lambda _: cleaning.mention_token)
     if "&" in text:
         text = unescape_html(text)
     text = " ".join(text.split())
@@ -191,8 +203,10 @@ def _repair_once(text: str) -> str:
     if not text.isprintable():
         text = _JUNK.sub("", text)
         text = _JOINERS.sub("", text)
-    if _MYANMAR.search(text):
+    if not text.isascii() and _MYANMAR.search(text):
         text = repair_burmese(text)
+    if "  " not in text and text.isprintable():  # so there is no other white space than a blank
+        return text.strip(" ")
     return _NEWLINES.sub("\n", _SPACES.sub(" ", text)).strip()
 
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from models.encoders.letter_ngrams import KEPT, by_owner, without_doubles
+from models.encoders.letter_ngrams import KEPT, without_doubles
 
 __all__ = ["GRAMS", "skeleton_grams"]
 
@@ -91,8 +91,9 @@ def letters_of(text: str) -> str:
     return text.translate(_TABLE)
 
 
-def skeleton_grams(texts: Sequence[str]) -> list[np.ndarray]:
-    """For each text the ids in [0, GRAMS) of every group of four letters in a word, a doubled letter once; int32.
+def skeleton_grams(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The ids in [0, GRAMS) of every group of four letters in a word, a doubled letter once, int32; and the place of
+    the text that each is of, rising.
 
     A group may begin with the blank before its word, so that beginnings differ from middles. All texts at once: one
     by one took three times as long.
@@ -102,4 +103,4 @@ def skeleton_grams(texts: Sequence[str]) -> list[np.ndarray]:
     whole = codes > 0
     inside = whole[1:-2] & whole[2:-1] & whole[3:]  # so none reaches into the next text, which begins with a blank
     groups = ((codes[:-3] * BASE + codes[1:-2]) * BASE + codes[2:-1]) * BASE + codes[3:]
-    return by_owner(groups[inside], owner[:-3][inside], len(texts))
+    return groups[inside], owner[:-3][inside]

@@ -71,19 +71,30 @@ class Reader:
         kinds = []
         first = self._pieces
         if reading.skeleton:
-            kinds.append([grams[: 2 * most] + first for grams in skeleton_grams(cleaned)])
+            grams, owner = skeleton_grams(cleaned)
+            kinds.append(_first(grams + np.int32(first), owner, 2 * most))
         if reading.letters:
             first += reading.rows(0) - reading.letters
-            kinds.append([groups[: 4 * most] + first for groups in letter_groups(cleaned, reading.letters)])
+            groups, owner = letter_groups(cleaned, reading.letters)
+            kinds.append(_first(groups + np.int32(first), owner, 4 * most))
         if self._words is not None:
-            pieces = self._words.pieces(cleaned, most)
+            pieces = self._words.pieces(cleaned)
         elif whole is not None:
-            pieces = [encoding.ids[:most] for encoding in whole.result()]
-        kinds.insert(0, [np.array(ids, np.int32) for ids in pieces])
-        found = [rows for text in zip(*kinds, strict=True) for rows in text]
-        starts = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum(np.reshape([len(rows) for rows in found], (len(texts), len(kinds))).sum(1), out=starts[1:])
-        return np.concatenate(found) if found else np.zeros(0, np.int32), starts
+            pieces = [np.array(encoding.ids, np.int32) for encoding in whole.result()]
+        owner = np.repeat(np.arange(len(texts)), list(map(len, pieces)))
+        kinds.insert(0, _first(np.concatenate([np.zeros(0, np.int32), *pieces]), owner, most))
+        rows, owner = (np.concatenate(columns) for columns in zip(*kinds, strict=True))
+        order = np.argsort(owner.astype(np.min_scalar_type(len(texts))), kind="stable")  # 16 bits: sorted in two passes
+        starts = np.cumsum([0, *np.bincount(owner, minlength=len(texts))])
+        return rows[order], starts
+
+
+def _first(rows: np.ndarray, owner: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first `most` rows of each text. owner: the place of the text that each is of, rising."""
+    if (np.bincount(owner) <= most).all():
+        return rows, owner
+    kept = np.arange(len(rows)) - np.searchsorted(owner, owner) < most
+    return rows[kept], owner[kept]
 
 
 def reading_of(manifest: Manifest) -> Reading:

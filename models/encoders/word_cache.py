@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 from tokenizers import Tokenizer
 
@@ -54,34 +55,39 @@ def words_are_independent(tokenizer: Tokenizer) -> bool:
 class WordCache:
     """Pieces of texts by way of their words.
 
-    When `words` are kept they become the older ones, and of those only the ones said again are kept on.
+    When `words` are kept they become the older ones, and of those only the ones said again are kept on. A word's pieces
+    are kept as bytes: those of a text are then joined in one call.
     """
 
     def __init__(self, tokenizer: Tokenizer, words: int = WORDS) -> None:
         self._tokenizer, self._most = tokenizer, words
-        self._pieces: dict[str, tuple[int, ...]] = {}
-        self._older: dict[str, tuple[int, ...]] = {}
+        self._pieces: dict[str, bytes] = {}
+        self._older: dict[str, bytes] = {}
         self._turn = Lock()  # search encodes beside the stream
 
-    def pieces(self, texts: Sequence[str], most: int) -> list[list[int]]:
-        """The first `most` pieces of each text: what the tokenizer itself would give."""
+    def forget(self) -> None:
+        """All words."""
+        self._pieces, self._older = {}, {}
+
+    def pieces(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """The pieces of each text, int32: what the tokenizer itself would give."""
         split = [text.split(" ") for text in texts]
         with self._turn:
             known = self._pieces
-            missing = {word for words in split for word in words if word not in known}
+            missing = set().union(*split) - known.keys()
             if missing:
                 known.update(self._read(missing))
-            pieces = [[piece for word in words for piece in known[word]][:most] for words in split]
+            pieces = [b"".join(map(known.__getitem__, words)) for words in split]
             for word in missing:
                 if len(word) > LETTERS:
                     del known[word]
             if len(known) > self._most:
                 self._older, self._pieces = known, {}
-        return pieces
+        return [np.frombuffer(ids, np.int32) for ids in pieces]
 
-    def _read(self, words: set[str]) -> dict[str, tuple[int, ...]]:
+    def _read(self, words: set[str]) -> dict[str, bytes]:
         older = self._older
         found = {word: older[word] for word in words if word in older}
         new = [word for word in words if word not in found]
         read = self._tokenizer.encode_batch_fast(new, add_special_tokens=False)
-        return found | {word: tuple(encoding.ids) for word, encoding in zip(new, read, strict=True)}
+        return found | {word: np.array(split.ids, np.int32).tobytes() for word, split in zip(new, read, strict=True)}

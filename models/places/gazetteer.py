@@ -23,7 +23,7 @@ import numpy as np
 from msgspec import Struct
 
 from models.errors import QueryError
-from models.places.names import code, keys
+from models.places.names import CODE_BYTES, code, digest, keys
 
 __all__ = ["KINDS", "Gazetteer", "Place", "PlaceKind", "radius_km", "within"]
 
@@ -84,6 +84,13 @@ class Gazetteer:
 
     def __len__(self) -> int:
         return len(self._names)
+
+    def known(self, keys: Sequence[str]) -> np.ndarray:
+        """(n,) bool: which of these are names here; for very many, a third of the time of asking for each."""
+        wanted = _from_bytes(np.frombuffer(b"".join(map(digest, keys)), np.uint8).reshape(-1, CODE_BYTES))
+        codes = np.asarray(self._codes)
+        found: np.ndarray = codes[np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)] == wanted
+        return found
 
     def indices(self, key: str, plain: bool = True) -> np.ndarray:
         """The places whose name folds to this (`names.keys`), those with most people first.

@@ -206,16 +206,17 @@ def _unspaced(word: _Word, gazetteer: Gazetteer) -> Iterator[Hit]:
     for run in UNSPACED.finditer(word.key):
         if len(word.key) != word.end - word.start:
             return  # folding moved its letters: where a name stands is not known
-        at = run.start()
-        while at < run.end() - 1:
-            for length in range(min(LONGEST_RUN, run.end() - at), 1, -1):
-                found = gazetteer.indices(word.key[at : at + length], plain=False)
-                if len(found):
-                    several = {"bias": 1.0, "several": float(length > 2), "tag": float(word.part)}
-                    yield word.start + at, word.start + at + length, found, several
-                    at += length - 1
-                    break
-            at += 1
+        spans = [(at, length) for at in range(*run.span()) for length in range(2, min(LONGEST_RUN, run.end() - at) + 1)]
+        named = gazetteer.known([word.key[at : at + length] for at, length in spans])
+        end = run.start()
+        for at, length in sorted((spans[i] for i in np.flatnonzero(named)), key=lambda span: (span[0], -span[1])):
+            if at < end:
+                continue
+            found = gazetteer.indices(word.key[at : at + length], plain=False)
+            if len(found):
+                several = {"bias": 1.0, "several": float(length > 2), "tag": float(word.part)}
+                yield word.start + at, word.start + at + length, found, several
+                end = at + length
 
 
 def _weighed(one: Hit, every: Sequence[Hit], gazetteer: Gazetteer) -> Find:

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from hashlib import blake2b
 
-__all__ = ["MOST_TOGETHER", "UNSPACED", "code", "fold", "keys", "unjoined", "words"]
+__all__ = ["CODE_BYTES", "MOST_TOGETHER", "UNSPACED", "code", "digest", "fold", "keys", "unjoined", "words"]
 
 MOST_TOGETHER = 5  # words of the longest name that is looked for
 # Scripts written without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han.
@@ -45,6 +45,14 @@ def keys(name: str) -> str:
     return " ".join(fold(name[start:end]) for start, end in words(name))
 
 
+CODE_BYTES = 5  # of 500,000 names one in two million others has the same
+
+
+def digest(key: str) -> bytes:
+    """The hash by which a name is kept."""
+    return blake2b(key.encode(), digest_size=CODE_BYTES).digest()
+
+
 def code(key: str) -> int:
-    """The number by which a name is kept: 40 bits of a hash. Of 500,000 names one in two million others has one too."""
-    return int.from_bytes(blake2b(key.encode(), digest_size=5).digest(), "big")
+    """The same as a number."""
+    return int.from_bytes(digest(key), "big")

@@ -27,6 +27,7 @@ from streams.config import Settings
 from streams.ingest.lines import open_lines
 from streams.pipeline import stages
 from streams.pipeline.clusters import ClusterStage
+from streams.pipeline.ports import Verdict
 from streams.pipeline.replay import replay_records
 from streams.worker.threads import VARIABLES, limit_native_threads
 
@@ -107,7 +108,7 @@ def stages_1(lab: Lab) -> dict[str, float]:
         ),
         (
             "encode",
-            lambda: embedded.extend(stages.embed(stages.fold(p, [_NEW] * len(p.posts)), encoder) for p in parsed),
+            lambda: embedded.extend(stages.embed(stages.fold(p, [Verdict()] * len(p.posts)), encoder) for p in parsed),
         ),
         ("match", lambda: matched.extend(stages.match(frame, matcher) for frame in embedded)),
         ("cluster", lambda: clusters.add_all(matched)),
@@ -116,13 +117,6 @@ def stages_1(lab: Lab) -> dict[str, float]:
         cost[name] = _us(step, lab.number)
     whole = _us(lambda: replay_records(lab.settings, lab.records, START + 1e6, lab.ready), lab.number)
     return cost | {"all": sum(cost.values()), "replay_to_all": whole / sum(cost.values())}
-
-
-class _New:
-    repeats = edits = None
-
-
-_NEW = _New()
 
 
 def encode_1(lab: Lab) -> dict[str, float]:

@@ -24,7 +24,7 @@ class Normalise(Handler):
     async def __call__(self, events: Events) -> Events:
         pseudonyms = self.runtime.pseudonyms
         raw = [(event.value or b"", origin_of(event), event.message.timestamp) for event in events]
-        parsed = await self.runtime.compute("encode", lambda: [stages.parse(*one, pseudonyms) for one in raw])
+        parsed = await self.runtime.compute("encode", stages.parse_many, raw, pseudonyms)
         self.runtime.pace.took("posts.raw", len(events), sum(len(one.posts) for one in parsed))
         await self._keep_links(parsed)
         claims = [claim for one in parsed for claim in one.claims]

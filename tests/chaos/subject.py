@@ -22,7 +22,7 @@ PILL = "deadly-pill"
 
 def misbehave(folder: Path) -> None:
     """Patch this process."""
-    true_time, encode, parse = time.time, static.StaticEncoder.encode, stages.parse
+    true_time, encode, parse = time.time, static.StaticEncoder.encode, stages.parse_many
 
     def time_off() -> float:
         try:
@@ -37,12 +37,12 @@ def misbehave(folder: Path) -> None:
             raise RuntimeError("the encoder was told to fail")
         return encode(self, texts)
 
-    def parse_or_die(value: bytes, *rest: object) -> object:
-        if PILL.encode() in value:
+    def parse_or_die(records: list[tuple[bytes, object, float]], *rest: object) -> object:
+        if any(PILL.encode() in value for value, *_ in records):
             os.kill(os.getpid(), signal.SIGKILL)
-        return parse(value, *rest)
+        return parse(records, *rest)
 
-    time.time, static.StaticEncoder.encode, stages.parse = time_off, encode_badly, parse_or_die
+    time.time, static.StaticEncoder.encode, stages.parse_many = time_off, encode_badly, parse_or_die
 
 
 def end_with_parent() -> None:

@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from models.encoders.ready import load, ready
 from models.encoders.word_cache import WordCache
+from models.lid_words import WordModel
 from models.pseudonyms import Pseudonyms
 from models.queries import load_queries
 from streams.commands.bench_scenarios import START, invented_texts
@@ -39,6 +40,8 @@ PARTS: dict[str, list[tuple[object, str]]] = {
 }
 ORDINARY_POSTS = 400
 OURS = ("models", "streams")
+KEPT = (WordCache, WordModel)  # what keeps words
+Cache = WordCache | WordModel | functools._lru_cache_wrapper
 TABLE = 16  # a cache of fewer holds what is read once, such as a model
 
 
@@ -48,7 +51,7 @@ class Cost:
     def __init__(self) -> None:
         self._settings = load_settings(encoder={"ref": "flood"})
         self._ready = ready(load("flood"), load_queries())
-        self._caches: list[WordCache | functools._lru_cache_wrapper] = []
+        self._caches: list[Cache] = []
         self.ordinary = crowd(*islice(invented_texts(), ORDINARY_POSTS))
         self.of(self.ordinary)  # models and tables are read with the first posts
         self._caches = list(caches())
@@ -93,20 +96,20 @@ def _timed(work: Callable, part: str, spent: dict[str, float]) -> Callable:
     return timed
 
 
-def forget(cache: WordCache | functools._lru_cache_wrapper) -> None:
+def forget(cache: Cache) -> None:
     """Empty it."""
-    if isinstance(cache, WordCache):
-        cache._pieces, cache._older = {}, {}
+    if isinstance(cache, KEPT):
+        cache.forget()
     else:
         cache.cache_clear()
 
 
-def caches() -> Iterator[WordCache | functools._lru_cache_wrapper]:
+def caches() -> Iterator[Cache]:
     """All there are of texts."""
     gc.unfreeze()  # what tests/conftest.py keeps from the collector is not among its objects
     for thing in gc.get_objects():
         kind = type(thing)  # `isinstance` asks for a `__class__`, and torch's stand-ins for what is gone warn at that
-        if issubclass(kind, WordCache):
+        if issubclass(kind, KEPT):
             yield thing
         elif issubclass(kind, functools._lru_cache_wrapper) and str(thing.__module__).startswith(OURS):
             if (thing.cache_parameters()["maxsize"] or 0) >= TABLE:

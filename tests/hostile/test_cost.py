@@ -90,7 +90,7 @@ def test_what_is_measured_is_the_work_of_every_agent(cost):
 
 
 DEEP = {
-    "normalise": "models.posts.identify",
+    "normalise": "streams.pipeline.stages.normalising.identify_all",
     "embed": "models.encoders.static.clean",
     "match": "models.alerts.signs_in",
     "cluster": "models.clusters.live.terms_of",

@@ -5,6 +5,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from models import privacy
+from models import text as of_text
 from models.text import Cleaning, clean, mask, repair
 from tests.hostile.test_cost import assert_in_proportion
 
@@ -195,3 +197,29 @@ HOSTILE = [
 @pytest.mark.parametrize("function", [clean, repair, mask])
 def test_hostile_text_costs_in_proportion_to_its_length(function, text):
     assert_in_proportion(function, lambda length: text[:length], len(text))  # .05 s; quadratic searches took minutes
+
+
+PARTS = st.sampled_from(
+    [
+        "http://", "HTTPS://x.io/a", "www.", "Www.a.b", "t.co/", "a.com/b", "@bob", "@a.b.social", ".", "/", "@", " ",
+        "\n", "\u00a0", "a", "é", "水", "9", "(", ")",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(PARTS | st.characters(), max_size=25).map("".join))
+@settings(max_examples=500, deadline=None)
+def test_links_and_mentions_are_found_by_the_word_as_in_the_whole_text(written):
+    def by(found):
+        return f"<{found.group()}>"
+
+    assert of_text.replace_links(written, by) == of_text._URL.sub(by, written)
+    assert of_text.replace_mentions(written, by) == of_text._MENTION.sub(by, written)
+
+
+@given(st.lists(PARTS | st.sampled_from(["a@b.co", ".@x", "[at]", "(dot)", "+"]), max_size=25).map("".join))
+@settings(max_examples=500, deadline=None)
+def test_addresses_are_found_by_the_word_as_in_the_whole_text(written):
+    plain = privacy._SPELT_EMAIL.sub(privacy.EMAIL, privacy._EMAIL.sub(privacy.EMAIL, written))
+    many = privacy._ENOUGH_DIGITS.search(plain)
+    assert privacy._mask_once(written) == (privacy._Numbers(plain).masked() if many else plain)

@@ -14,7 +14,7 @@ from models.bars import Bars
 from models.encoders.load import load_encoder
 from models.errors import VersionMismatch
 from models.matching import MatchConfig, Matcher
-from models.pseudonyms import OFFLINE
+from models.pseudonyms import OFFLINE, Pseudonyms
 from models.queries import Query
 from models.records import Deletion, Frame, Geo, Origin, Post
 from streams.pipeline import stages
@@ -207,3 +207,15 @@ async def test_processing_a_frame_again_changes_nothing(encoder, matcher):
     await known.put_alerts([place_in_cluster(alert, "c1")])
     assert await settled(frame, encoder, matcher, known) == []
     assert known.by_id[alert.alert_id].cluster_id == "c1"
+
+
+def test_records_read_together_are_read_as_each_alone():
+    values = [
+        line("a", "Necesitamos agua y comida"),
+        b"{",
+        line("b", "We need water") + b"\n" + line("c", "水が必要です"),
+        b"",
+    ]
+    records = [(value, Origin(0, n), 1e9 + n) for n, value in enumerate(values)]
+    names = Pseudonyms(b"a secret of at least 32 characters")
+    assert stages.parse_many(records, names) == [stages.parse(*record, names) for record in records]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from streams.pipeline.stages.alerting import alerts, with_withdrawals
 from streams.pipeline.stages.embedding import embed, embed_many
 from streams.pipeline.stages.matching import by_turn, match, match_many, tally
-from streams.pipeline.stages.normalising import KEPT_OF_REJECT, Parsed, fold, parse, sum_up, tally_unmatched
+from streams.pipeline.stages.normalising import KEPT_OF_REJECT, Parsed, fold, parse, parse_many, sum_up, tally_unmatched
 
 __all__ = [
     "KEPT_OF_REJECT",
@@ -23,6 +23,7 @@ __all__ = [
     "match",
     "match_many",
     "parse",
+    "parse_many",
     "with_withdrawals",
     "sum_up",
     "tally",

@@ -8,8 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from models.errors import Rejected
+from models.language import identify_all
 from models.moments import rfc3339
-from models.posts import parse_post, split_lines, words_of
+from models.posts import read_post, split_lines, words_of
 from models.pseudonyms import Link, Pseudonyms
 from models.records import (
     Deletion,
@@ -21,7 +22,7 @@ from models.records import (
 )
 from streams.pipeline.ports import Claim, Gone, Verdict
 
-__all__ = ["KEPT_OF_REJECT", "Parsed", "fold", "parse", "sum_up", "tally_unmatched"]
+__all__ = ["KEPT_OF_REJECT", "Parsed", "fold", "parse", "parse_many", "sum_up", "tally_unmatched"]
 
 KEPT_OF_REJECT = 65_536  # bytes of a refused record that are kept; the rest of a 10 MB line says nothing more
 
@@ -48,34 +49,52 @@ class Parsed(Struct, frozen=True):
         return len(self.posts) + len(self.deletions) + len(self.rejects)
 
 
+Raw = tuple[bytes, Origin, float]  # a record's value, where it is from, and when it came (epoch seconds)
+Line = tuple[int, Post | Deletion, str | None]  # its number, what it is, and the post's own language tag
+
+
 def parse(value: bytes, origin: Origin, seen_at: float, pseudonyms: Pseudonyms) -> Parsed:
     """Read one NDJSON record. Never raises: what cannot be read becomes a Reject with its reason and bytes.
 
     Ids, links and mentions are pseudonyms from here on (models/pseudonyms.py), unless these keep them.
     """
-    parsed = Parsed(origin, [], [], [], [], [])
-    for line_number, line in enumerate(split_lines(value)):
-        try:
-            sent = parse_post(line, seen_at=seen_at, author_key=pseudonyms.key)
-        except Rejected as why:
-            parsed.rejects.append(
-                Reject(
-                    why.reason, why.detail, "normalise", origin, line_number, rfc3339(seen_at), line[:KEPT_OF_REJECT]
-                )
-            )
-            continue
-        record, place = pseudonyms.hide(sent), f"{origin.partition}:{origin.offset}:{line_number}"
-        if isinstance(record, Deletion):
-            parsed.deletions.append(record)
-            parsed.claims.append(Gone(record.id, place))
-        elif isinstance(sent, Post):
-            parsed.posts.append(record)
-            if (link := pseudonyms.link(sent, record)) is not None:
+    return parse_many([(value, origin, seen_at)], pseudonyms)[0]
+
+
+def parse_many(records: Sequence[Raw], pseudonyms: Pseudonyms) -> list[Parsed]:
+    """The same for several records: the languages of all their posts are told together."""
+    read = [_lines(*one, pseudonyms.key) for one in records]
+    posts = [(one.text, tag) for _, lines in read for _, one, tag in lines if isinstance(one, Post)]
+    languages = iter(identify_all([text for text, _ in posts], [tag for _, tag in posts]))
+    for parsed, lines in read:
+        for number, sent, _ in lines:
+            place = f"{parsed.origin.partition}:{parsed.origin.offset}:{number}"
+            if isinstance(sent, Deletion):
+                gone = pseudonyms.hide(sent)
+                parsed.deletions.append(gone)
+                parsed.claims.append(Gone(gone.id, place))
+                continue
+            named = msgspec.structs.replace(sent, lang=next(languages))
+            post = pseudonyms.hide(named)
+            parsed.posts.append(post)
+            if (link := pseudonyms.link(named, post)) is not None:
                 parsed.links.append(link)
-            words = words_of(record, pseudonyms.key)
-            edit = record.kind == "update"
-            parsed.claims.append(Claim(record.id, place, words, record.repost_of, edit, _pack(record)))
-    return parsed
+            edit, words = post.kind == "update", words_of(post, pseudonyms.key)
+            parsed.claims.append(Claim(post.id, place, words, post.repost_of, edit, _pack(post)))
+    return [parsed for parsed, _ in read]
+
+
+def _lines(value: bytes, origin: Origin, seen_at: float, key: bytes) -> tuple[Parsed, list[Line]]:
+    """A record with its rejects, and its other lines."""
+    parsed = Parsed(origin, [], [], [], [], [])
+    read: list[Line] = []
+    for number, line in enumerate(split_lines(value)):
+        try:
+            read.append((number, *read_post(line, seen_at=seen_at, author_key=key)))
+        except Rejected as why:
+            kept, at = line[:KEPT_OF_REJECT], rfc3339(seen_at)
+            parsed.rejects.append(Reject(why.reason, why.detail, "normalise", origin, number, at, kept))
+    return parsed, read
 
 
 def sum_up(rejects: Sequence[Reject]) -> list[Reject]:
