@@ -28,6 +28,7 @@ __all__ = ["Records", "follow_compacted", "follow_table", "open_compacted", "rea
 log = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
+TRIES = 3  # of a change that is refused; then what came after it
 QUIET_MS = 5_000  # how long the broker keeps a question of what is new open where nothing is; news end it at once
 
 T = TypeVar("T")
@@ -92,8 +93,8 @@ async def follow_compacted(
 ) -> AsyncIterator[Records]:
     """Read the topic to its end, yield its records, and keep calling `changed` with those that come.
 
-    What `changed` or the broker refuses is told, and what follows it is heard all the same: nobody would miss a
-    follower that has ended.
+    What `changed` or the broker refuses is told and tried again; what follows it is heard all the same: nobody would
+    miss a follower that has ended.
     """
     consumer = AIOKafkaConsumer(
         **client_options(settings.broker), group_id=None, enable_auto_commit=False, fetch_max_wait_ms=QUIET_MS
@@ -101,20 +102,31 @@ async def follow_compacted(
     part = AsyncTopicPartition(settings.topics.name(topic), 0)
 
     async def follow() -> None:
+        waiting: list[Records] = []
+        tries = 0
         while True:
             try:
-                for records in (await consumer.getmany(timeout_ms=1000)).values():
-                    await changed(records)
-            except (KafkaError, CrisisError) as error:  # what comes later is not for nothing
+                waiting = waiting or list((await consumer.getmany(timeout_ms=1000)).values())
+                while waiting:
+                    await changed(waiting[0])
+                    del waiting[0]
+                    tries = 0
+            except (KafkaError, CrisisError) as error:
                 log.error("%s: a change was not taken (%s); following on", part.topic, error)
+                tries += bool(waiting)
+                if tries == TRIES:
+                    del waiting[0]
+                    tries = 0
                 stop_if_cancelled()
                 await asyncio.sleep(AGAIN_S)
 
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(consumer.stop)
         await consumer.start()
+        # before anything is fetched: the broker answers in order, and a fetch of an empty topic waits for QUIET_MS
+        end = (await consumer.end_offsets([part]))[part]
         consumer.assign([part])
-        known = await _read_to_end(consumer, part)
+        known = await _read_to(end, consumer, part)
         task = asyncio.create_task(follow(), name=f"follow-{topic}")
         task.add_done_callback(_say_why)
         stack.push_async_callback(_ended, task)
@@ -145,9 +157,8 @@ async def follow_table(
         yield dict(table)
 
 
-async def _read_to_end(consumer: AIOKafkaConsumer, part: AsyncTopicPartition) -> Records:
+async def _read_to(end: int, consumer: AIOKafkaConsumer, part: AsyncTopicPartition) -> Records:
     await consumer.seek_to_beginning(part)
-    end = (await consumer.end_offsets([part]))[part]
     found: list[Any] = []
     while await consumer.position(part) < end:
         for records in (await consumer.getmany(timeout_ms=500)).values():

@@ -74,9 +74,10 @@ async def report_forever(
     topics = {settings.topics.name(INPUTS[a]): INPUTS[a] for a in agents}
     late = time.monotonic()  # the first word at once: who starts a worker waits for it
     while not app.should_stop:
-        await asyncio.sleep(max(0.0, late - time.monotonic()))
+        wakes = max(late, time.monotonic())
+        await asyncio.sleep(wakes - time.monotonic())
         heart.beat()
-        metrics.loop_lag_seconds.set(max(0.0, time.monotonic() - late))
+        metrics.loop_lag_seconds.set(max(0.0, time.monotonic() - wakes))
         late = time.monotonic() + EVERY_S
         at = _positions(app, topics)
         asked, told = await ends.look(app, at)

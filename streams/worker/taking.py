@@ -5,7 +5,8 @@ two hundred times a second, and under load a batch is as small as always. The re
 a buffer, and who takes acknowledges.
 
 A batch of one post costs as much of the event loop as one of fifty, at four stages: so what comes right behind a batch
-waits until PACE_S after that was taken. The first after a pause waits for nothing, and under load a batch takes longer.
+waits until PACE_S after that was taken. The first after a pause waits for nothing, and neither does who is behind: what
+a batch had no room for, or fills one, is taken at once.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ PACE_S = 0.05  # as long as a source lets a post wait for company
 async def take(
     stream: faust.Stream, most: int, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> AsyncIterator[list[faust.Event]]:
-    """Batches of events, in order, each of at most `most`, no two within PACE_S; nothing is acknowledged.
+    """Batches of events, in order, each of at most `most`, none that is not full within PACE_S of the one before;
+    nothing is acknowledged.
 
     pause: waits so many seconds.
     What was fetched before a rebalance is left to whoever has the partition now, as Faust does with what it buffers.
@@ -49,11 +51,13 @@ async def take(
         while not stream.should_stop:
             if not there.is_set():
                 await stream.wait_for_stopped(there)
-            if (early_s := due_s - clock()) > 0:
+            if len(buffer) < most and (early_s := due_s - clock()) > 0:
                 await pause(early_s)
             due_s = clock() + PACE_S
             events = _next(buffer, stream.app.consumer_generation_id)
-            if not buffer:
+            if buffer:
+                due_s = 0.0
+            else:
                 there.clear()
             room.set()
             if events:

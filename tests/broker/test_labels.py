@@ -92,7 +92,9 @@ async def test_a_worker_learns_from_a_label_while_it_runs_and_forgets_what_is_ta
         await takeover.stop()
 
 
-async def test_a_follower_that_could_not_take_a_change_hears_those_that_come_after(settings, monkeypatch, caplog):
+async def test_a_follower_that_could_not_take_a_change_tries_again_and_hears_those_that_come_after(
+    settings, monkeypatch, caplog
+):
     monkeypatch.setattr(compacted, "AGAIN_S", 0.0)
     told: asyncio.Queue[int] = asyncio.Queue()
 
@@ -104,7 +106,7 @@ async def test_a_follower_that_could_not_take_a_change_hears_those_that_come_aft
     publish = asyncio.to_thread
     async with asyncio.timeout(PATIENCE_S), follow_labels(settings, heard):
         await publish(publish_labels, settings, [said(1)])
-        assert await told.get() == 1
+        assert [await told.get() for _ in range(compacted.TRIES)] == [1] * compacted.TRIES
         await publish(publish_labels, settings, [said(2)])
         assert await told.get() == 2
     assert "a change was not taken (not now)" in caplog.text

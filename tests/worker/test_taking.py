@@ -135,3 +135,25 @@ async def test_after_a_pause_nothing_waits(monkeypatch):
         assert numbers(await (first if number == 1 else anext(batches))) == [number]
     assert not waited_s
     await batches.aclose()
+
+
+async def test_who_is_behind_waits_for_nobody(monkeypatch):
+    async def pause(seconds: float) -> None:
+        raise AssertionError("a full batch waits, or the rest of one")
+
+    monkeypatch.setattr(taking, "BATCH_BYTES", 10)
+    stream = Stream()
+    batches, first = await started(stream, 4, pause)
+    for number in (1, 2, 3):
+        await stream.give(number, size=4)
+    assert numbers(await first) == [1, 2]
+    for number in (4, 5):
+        await stream.give(number, size=1)
+    assert numbers(await anext(batches)) == [3, 4, 5]
+    for number in (6, 7, 8):
+        await stream.give(number, size=1)
+    last = asyncio.ensure_future(stream.give(9, size=1))
+    await asyncio.sleep(0)
+    assert numbers(await anext(batches)) == [6, 7, 8, 9]
+    await last
+    await batches.aclose()
