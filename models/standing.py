@@ -154,6 +154,12 @@ class StandingQueries:
         return np.array([is_notice(query.id) for query in self.queries], bool)
 
     @cached_property
+    def taught_aid(self) -> np.ndarray:
+        """(q,) bool: the needs and offers that a head was taught; all false without one."""
+        known = self.head.place if self.head else {}
+        return np.array([query.id in known and not is_notice(query.id) for query in self.queries], bool)
+
+    @cached_property
     def categories(self) -> np.ndarray:
         """(q,) int64: the same number for the queries of one category."""
         number: dict[str, int] = {}

@@ -24,9 +24,13 @@ def tell(
     if read.added.any():
         _say_taught(matcher, terms, read.added, terms_of(matcher, own, read.scores, read.which))
     if head and posts:
-        for told, by in zip(terms, head.spoken([posts[row].lang for row in read.rows]), strict=True):
+        spoken = head.spoken([posts[row].lang for row in read.rows]) * matcher.taught_aid[read.which]
+        for told, by in zip(terms, spoken, strict=True):
             if by:
                 told["language"] = float(by)
+    for told in terms:
+        if not told.get("several", 1.0):
+            del told["several"]
     urgent = head.urgent(own) if head else None
     priorities = head.priorities(own) if head else np.zeros((len(own), 0), np.float32)
     found = []

@@ -91,9 +91,14 @@ def main(config: Config) -> Path:
     batches = max(1, len(posts) // config.batch)
     steps = max(1, round(config.epochs * batches))
     # only what some step draws is read: at less than an epoch that is far from all
-    drawn = [np.random.default_rng([config.seed, 2, step]).choice(len(held), config.others) for step in range(steps)]
-    held = [held[i] for i in np.unique(np.concatenate(drawn))]
-    drawn = np.searchsorted(np.unique(np.concatenate(drawn)), np.stack(drawn))
+    drawn = np.stack(
+        [
+            np.random.default_rng([config.seed, 2, step]).choice(len(held), config.others, replace=False)
+            for step in range(steps)
+        ]
+    )
+    some = np.unique(drawn)
+    held, drawn = [held[i] for i in some], np.searchsorted(some, drawn)
     read, read_held = tower.lower(tower.ids(taught.texts)), tower.lower(tower.ids(held))
     before, held_before = tower.read(read), tower.read(read_held)
     mean, turn = even_out(before[torch.from_numpy(standing)].numpy(), config.evened)
@@ -120,7 +125,7 @@ def main(config: Config) -> Path:
 
     pace = Pace(steps, config.rate, max(1, steps // 10), config.seed, 200, clip=1.0)
     learning = torch.nn.ModuleDict({"layers": tower.learning, "head": head})
-    key = run_key(config, hash_rows(zip(taught.texts, taught.labels, taught.weights, strict=True)))
+    key = run_key(config, hash_rows([*zip(taught.texts, taught.labels, taught.weights, strict=True), *held]))
     trace = fit(
         learning, losses, pace, Path(config.out) / "run", key, title="adapting", rates={"head.": config.head_rate}
     )

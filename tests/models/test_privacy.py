@@ -43,6 +43,10 @@ def test_an_example_number_of_every_country_is_masked(region):
         "電話０９０－１２３４－５６７８", "电话：13800138000", "手机13800138000", "gọi 0912345678", "sđt 2345678",
         "ስልክ 0911234567", "simu 0712345678", "namba 2345678", "hubungi 0812 3456 7890", "nomor 2345678",
         "tawag 09171234567", "rele 3410 1234", "ligue 11912345678", "llamar al 612345678",
+        "Call 713-555-0188 families stranded", "contact: 9876543210 persons stuck",
+        "Phone 713-555-0188 homes flooded", "WhatsApp id 9876543210", "contact id: 713-555-0188",
+        "फोन 9876543210 लोग फंसे हैं", "hubungi 81234567890 orang terjebak",
+        "tel: 9876543210 families need food", "call 9876543210 people are trapped",
     ],
 )  # fmt: skip
 def test_a_number_is_masked_however_it_is_written(text):

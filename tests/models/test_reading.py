@@ -1,5 +1,6 @@
 """The head that says what a post is, and the matcher that reads a post once by it."""
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from models.calibration import Calibration, Fallback
 from models.matching import READINGS, MatchConfig, Matcher
 from models.queries import Query
-from models.reading import CLEAR, CLEAR_OFFER, Head, Terms
+from models.reading import CLEAR, CLEAR_OFFER, LEAST_APART, Head, Terms
 from models.records import Post
 from models.several import Several
 from models.telling import terms_of
@@ -289,19 +290,26 @@ def test_what_a_post_asks_for_beside_its_first_reading_alerts_too():
 
 
 @given(arrays(np.float32, (6, DIM), elements=st.floats(-1, 1, width=32)), st.floats(-6, 6))
-def test_a_further_reading_is_as_likely_as_said_and_never_likelier_than_the_first(vectors, bias):
-    learnt, one = says_water_too(bias), head(actionable=Terms(query=0.0, gate=1.0))
+def test_a_further_reading_is_as_likely_as_said_and_less_likely_than_the_first(vectors, bias):
+    taught = {"taught": Terms(query=-0.5, head=1.0)}
+    learnt = msgspec.structs.replace(says_water_too(bias), **taught)
+    one = head(actionable=Terms(query=0.0, gate=1.0), **taught)
     several, alone = matcher(NEED, OFFER, FOOD, learnt=learnt), matcher(NEED, OFFER, FOOD, learnt=one)
     ids = [query.id for query in several.queries]
     water, food = ids.index("need.water"), ids.index("need.food")
     p = np.exp(one.log_probabilities(vectors)).astype(float)
     need, said = p[:, 0] + p[:, 2], 1 / (1 + np.exp(-(6.0 * vectors[:, 3] + bias)))
     before, after = alone.probabilities(vectors), several.probabilities(vectors)
-    expected = np.where(p[:, 0] < p[:, 2], np.maximum(before[:, water], np.minimum(need * said, before[:, food])), 0)
-    further = p[:, 0] < p[:, 2]
+    further = p[:, 0] < p[:, 2]  # food comes first
+    at_most = one.log_odds(one.log_probabilities(vectors), "need.food") - 0.5 - LEAST_APART
+    with np.errstate(divide="ignore"):
+        odds = np.minimum(np.log(need * said) - np.log1p(-need * said), at_most)
+    expected = np.maximum(before[:, water], 1 / (1 + np.exp(-odds)))
     np.testing.assert_allclose(after[further, water], expected[further], rtol=2e-3, atol=1e-5)
     np.testing.assert_array_equal(after[~further], before[~further])
     np.testing.assert_array_equal(after[:, food], before[:, food])
+    raised = after[:, water] > before[:, water]
+    assert (after[raised, water] < after[raised, food]).all()
     first = alone.scores(vectors).argmax(axis=1)
     at = np.arange(len(vectors))
     np.testing.assert_allclose(several.scores(vectors)[at, first], alone.scores(vectors).max(axis=1), rtol=1e-5)

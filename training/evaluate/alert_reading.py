@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from models.encoders.protocol import Encoder
 from models.matching import Matcher
-from models.reading import logistic, logit
+from models.reading import moved
 from models.records import PRIORITIES, is_notice
 from training.metrics.alerting import Told
 from training.posts import LabelledPost
@@ -65,7 +65,7 @@ class Reader:
         sure = matcher.probabilities(vectors)
         if sure is not None and matcher.head:
             if langs:
-                sure = logistic(logit(sure) + matcher.head.spoken(langs)[:, None])
+                sure = moved(sure, matcher.head.spoken(langs)[:, None] * matcher.taught_aid)
             likeliest, standing = first, aid.max(axis=1, initial=0.0).astype(float)
             probability = sure[np.arange(len(texts)), [self.ids.index(query) for query in first]].astype(float)
         else:

@@ -3,11 +3,11 @@
     python -m training.evaluate scales                   # the bundled encoder (CRISIS_DATA)
     python -m training.evaluate scales encoder=DIR
 
-What ships is one line for all queries, shifted by language (`training.head`). Here stand one line alone, that line
-shifted for each language, isotonic regression over all queries, and isotonic regression for each query, the last
-trusted by n / (n + 20) of n posts, as shifts are. Of every post the likeliest reading's probability is judged, on the
-posts that probabilities are fitted on, a fifth of their events at a time. Log loss and calibration error: lower is
-better.
+What ships is one line for all queries, its probabilities shifted by language (`training.head`). Here stand a line over
+those log-odds, that line shifted for each language, isotonic regression over all queries, and isotonic regression for
+each query, the last trusted by n / (n + 20) of n posts, as shifts are. Of every post the likeliest reading's
+probability is judged, on the posts that probabilities are fitted on, a fifth of their events at a time. Log loss and
+calibration error: lower is better.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def isotonic_by_query(known: Rows, judged: Rows) -> np.ndarray:
 
 WAYS: dict[str, Way] = {
     "one line": one_line,
-    "a line shifted by language, as shipped": line_by_language,
+    "a line shifted by language": line_by_language,
     "isotonic": isotonic,
     "isotonic by query": isotonic_by_query,
 }
