@@ -171,7 +171,8 @@ class Head(Struct, frozen=True, dict=True):
                 weights = self.weights_unknown(query.kind)
                 looked = (scores[:, i] - usual[i, 0]) / max(float(usual[i, 1]), LEAST_SPREAD)
                 read = {"gate": weights.gate * gates[query.kind]}
-            told = {"bias": np.full(len(found), weights.bias, np.float32), "query": weights.query * looked, **read}
+            bias = np.full(len(found), weights.bias, np.float32)
+            told: dict[str, np.ndarray] = {"bias": bias, "query": weights.query * looked, **read}
             if query.id in self.place and query.kind in further:
                 told["several"] = np.maximum(further[query.kind][:, i] - sum(told.values()), 0)
             yield told

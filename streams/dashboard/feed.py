@@ -101,8 +101,9 @@ class Feed:
         self._agents = inputs_of(settings)
         self._lag: dict[str, int] | None = None
         self._known, self._known_at = Known(), self._clock()  # as Redis said, and when it was asked
-        # When all figures came, when the live channel was last heard, when the broker last told the lag: never yet.
-        self._answered = self._heard = self._lag_at = -math.inf
+        # When all figures came and the live channel was last heard: who has just begun to ask has missed no answer yet.
+        self._answered = self._heard = self._known_at
+        self._lag_at = -math.inf  # when the broker last told the lag
 
     @property
     def health(self) -> Health:

@@ -144,9 +144,7 @@ def test_a_transformer_is_trained_whole_with_mean_pooling(tmp_path):
         for i in range(60)
     ]
     path.write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for label, text in rows))
-    config = smoke(
-        tmp_path, f"base={base}", f"file={path}", "repeats=1", "lr=0.01", "epochs=4", "mention_token=@MENTION"
-    )
+    config = smoke(tmp_path, f"base={base}", f"file={path}", "repeats=1", "lr=0.01", "epochs=4", "mention_token=@X")
     out = classify.main(config)
     metrics = json.loads((out / "run.json").read_text())["metrics"]
     assert metrics["macro_f1"] > 0.9 and metrics["half_width_95"] is None
