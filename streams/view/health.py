@@ -60,13 +60,8 @@ def judge(known: Known | None, agents: Mapping[str, tuple[str, int]]) -> Health:
 
 
 def _wrong(known: Known, heard: Mapping[str, WorkerStatus], agents: Mapping[str, tuple[str, int]]) -> Iterator[str]:
-    """What makes alerts late, the worst first."""
+    """What makes alerts late, the worst first: what ails the workers holds up the posts of all sources."""
     at, lag = known.at, known.lag or {}
-    for name, source in sorted(known.sources.items()):
-        if (silent_s := source.silent_s(at)) > SILENT_S:
-            yield f"source {name} has not spoken for {silent_s:.0f} s: its posts do not come in"
-        if source.message:
-            yield f"source {name}: {source.message}"
     unread = _unread(known.put_by, [said.waits_since for said in heard.values() if said.waits_since], at)
     if waiting := {topic: frames for topic, frames in lag.items() if frames > WAITING_FRAMES}:
         topic, frames = max(waiting.items(), key=lambda item: item[1])
@@ -87,6 +82,11 @@ def _wrong(known: Known, heard: Mapping[str, WorkerStatus], agents: Mapping[str,
     for name, said in sorted(heard.items()):
         if said.message:
             yield f"worker {name}: {said.message}"
+    for name, source in sorted(known.sources.items()):
+        if (silent_s := source.silent_s(at)) > SILENT_S:
+            yield f"source {name} has not spoken for {silent_s:.0f} s: its posts do not come in"
+        if source.message:
+            yield f"source {name}: {source.message}"
 
 
 def _unread(put_by: int, since: Sequence[float], at: float) -> list[str]:

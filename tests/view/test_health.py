@@ -101,6 +101,22 @@ def test_partitions_that_nobody_reads_need_no_word_while_nothing_waits_in_them_o
     assert told(workers=both, lag={"posts.raw": 1}).level == "live"
 
 
+@pytest.mark.parametrize(
+    "worse",
+    [
+        {"lag": {"posts.raw": 5_000}},
+        {"workers": {"a": worker(holds={"posts.raw": [0]})}, "lag": {"posts.raw": 1}},
+        {"workers": {"a": worker(computes_s=9)}},
+        {"workers": {"a": worker(stands_s=9)}},
+        {"workers": {"a": worker(waits_since=NOW - 600)}, "put_by": 9},
+        {"workers": {"a": worker(message="cannot load 4841")}},
+    ],
+)
+def test_a_source_that_is_silent_or_in_trouble_hides_nothing_that_holds_up_the_posts_of_all(worse):
+    for source in (SourceStatus(NOW - 9), SourceStatus(NOW, "is silent")):
+        assert told(**worse, sources={"http": source}) == told(**worse) != told()
+
+
 def test_a_source_that_speaks_or_took_leave_needs_no_word():
     assert told(sources={"http": SourceStatus(NOW - 2)}) == told(sources={}) == Health("live", "live: 1 worker at work")
 
