@@ -83,6 +83,8 @@ def _wrong(known: Known, heard: Mapping[str, WorkerStatus], agents: Mapping[str,
         if said.message:
             yield f"worker {name}: {said.message}"
     for name, source in sorted(known.sources.items()):
+        if not source.missed(at):
+            continue
         if (silent_s := source.silent_s(at)) > SILENT_S:
             yield f"source {name} has not spoken for {silent_s:.0f} s: its posts do not come in"
         if source.message:

@@ -6,8 +6,9 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-__all__ = ["SourceStatus", "WorkerStatus", "decode_source", "decode_status", "encode_status"]
+__all__ = ["SOURCE_KEPT_S", "SourceStatus", "WorkerStatus", "decode_source", "decode_status", "encode_status"]
 
+SOURCE_KEPT_S = 86_400  # a source that died is missed for a day
 GONE_S = 15.0  # a worker speaks every second; silent for so long it counts as gone
 
 
@@ -45,7 +46,19 @@ class SourceStatus(Struct, frozen=True):
         """Seconds since it spoke."""
         return max(0.0, at - self.at)
 
+    def missed(self, at: float) -> bool:
+        """Does anybody still want to know of it? Who has died for good is not missed for ever."""
+        return self.silent_s(at) <= SOURCE_KEPT_S
+
 
 encode_status = msgspec.json.Encoder().encode
 decode_status = msgspec.json.Decoder(WorkerStatus).decode
-decode_source = msgspec.json.Decoder(SourceStatus).decode
+_source = msgspec.json.Decoder(SourceStatus).decode
+
+
+def decode_source(value: bytes) -> SourceStatus:
+    """What is no status is one that nobody misses: it ends neither the page nor the worker that clears away."""
+    try:
+        return _source(value)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return SourceStatus()

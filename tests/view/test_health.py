@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.view.health import SILENT_S, Health, Known, judge
-from streams.view.status import SourceStatus, WorkerStatus
+from streams.view.status import SOURCE_KEPT_S, SourceStatus, WorkerStatus
 
 NOW = 1_795_000_000.0
 AGENTS = {
@@ -115,6 +115,15 @@ def test_partitions_that_nobody_reads_need_no_word_while_nothing_waits_in_them_o
 def test_a_source_that_is_silent_or_in_trouble_hides_nothing_that_holds_up_the_posts_of_all(worse):
     for source in (SourceStatus(NOW - 9), SourceStatus(NOW, "is silent")):
         assert told(**worse, sources={"http": source}) == told(**worse) != told()
+
+
+def test_a_source_that_died_is_missed_for_a_day_though_others_speak_and_then_not_for_ever():
+    speaks = {"http": SourceStatus(NOW)}
+    for message in ("", "is silent"):
+        died = SourceStatus(NOW - SOURCE_KEPT_S, message)
+        assert told(sources=speaks | {"bluesky": died}).level == "late"
+        died = SourceStatus(NOW - SOURCE_KEPT_S - 1, message)
+        assert told(sources=speaks | {"bluesky": died}).level == "live"
 
 
 def test_a_source_that_speaks_or_took_leave_needs_no_word():
