@@ -26,6 +26,11 @@ class Health(Struct, frozen=True):
 
     level: Literal["live", "late", "down"]
     sentence: str
+    openly: str = ""  # what whoever asks without a token is told instead: nothing that a platform's server worded
+
+    def for_anybody(self) -> str:
+        """The sentence, or as much of it as concerns anybody."""
+        return self.openly or self.sentence
 
 
 class Known(Struct, frozen=True):
@@ -53,14 +58,15 @@ def judge(known: Known | None, agents: Mapping[str, tuple[str, int]]) -> Health:
     ready = [said for said in heard.values() if said.state == "ready"]
     if missing := [agent for agent in agents if not any(agent in said.agents for said in ready)]:
         return Health("down", f"no worker that is ready runs {', '.join(missing)}: posts wait")
-    wrong = next(_wrong(known, heard, agents), None)
-    if wrong is not None:
+    if wrong := next(_wrong(known, heard, agents), None):
         return Health("late", wrong)
-    return Health("live", f"live: {len(heard)} worker{'s' if len(heard) > 1 else ''} at work")
+    return next(_missing(known), None) or Health(
+        "live", f"live: {len(heard)} worker{'s' if len(heard) > 1 else ''} at work"
+    )
 
 
 def _wrong(known: Known, heard: Mapping[str, WorkerStatus], agents: Mapping[str, tuple[str, int]]) -> Iterator[str]:
-    """What makes alerts late, the worst first: what ails the workers holds up the posts of all sources."""
+    """What makes alerts late, the worst first."""
     at, lag = known.at, known.lag or {}
     unread = _unread(known.put_by, [said.waits_since for said in heard.values() if said.waits_since], at)
     if waiting := {topic: frames for topic, frames in lag.items() if frames > WAITING_FRAMES}:
@@ -82,13 +88,18 @@ def _wrong(known: Known, heard: Mapping[str, WorkerStatus], agents: Mapping[str,
     for name, said in sorted(heard.items()):
         if said.message:
             yield f"worker {name}: {said.message}"
+
+
+def _missing(known: Known) -> Iterator[Health]:
+    """What does not come in. Said last: what ails the workers holds up the posts of all sources."""
     for name, source in sorted(known.sources.items()):
-        if not source.missed(at):
+        if not source.missed(known.at):
             continue
-        if (silent_s := source.silent_s(at)) > SILENT_S:
-            yield f"source {name} has not spoken for {silent_s:.0f} s: its posts do not come in"
+        if (silent_s := source.silent_s(known.at)) > SILENT_S:
+            yield Health("late", f"source {name} has not spoken for {silent_s:.0f} s: its posts do not come in")
         if source.message:
-            yield f"source {name}: {source.message}"
+            openly = f"source {name} says that it is in trouble: its posts may not come in"
+            yield Health("late", f"source {name}: {source.message}", openly)
 
 
 def _unread(put_by: int, since: Sequence[float], at: float) -> list[str]:

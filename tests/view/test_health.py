@@ -126,6 +126,15 @@ def test_a_source_that_died_is_missed_for_a_day_though_others_speak_and_then_not
         assert told(sources=speaks | {"bluesky": died}).level == "live"
 
 
+def test_whoever_asks_hears_which_source_is_in_trouble_and_not_what_a_server_said_of_it():
+    health = told(sources={"mastodon m.example": SourceStatus(NOW, "refused: see https://m.example/?token=hunter2")})
+    assert "refused" in health.sentence and health.level == "late"
+    assert "source mastodon m.example" in health.for_anybody()
+    assert not [word for word in ("refused", "hunter2", "://") if word in health.for_anybody()]
+    for other in (told(), told(broker=False), told(sources={"http": SourceStatus(NOW - 9)})):
+        assert other.for_anybody() == other.sentence
+
+
 def test_a_source_that_speaks_or_took_leave_needs_no_word():
     assert told(sources={"http": SourceStatus(NOW - 2)}) == told(sources={}) == Health("live", "live: 1 worker at work")
 
