@@ -68,7 +68,7 @@ def judge(known: Known | None, agents: Mapping[str, tuple[str, int]]) -> Health:
 def _wrong(known: Known, heard: Mapping[str, WorkerStatus], agents: Mapping[str, tuple[str, int]]) -> Iterator[str]:
     """What makes alerts late, the worst first."""
     at, lag = known.at, known.lag or {}
-    unread = _unread(known.put_by, [said.waits_since for said in heard.values() if said.waits_since], at)
+    unread = _unread(known.put_by, [said.waits_s + said.silent_s(at) for said in heard.values() if said.waits_s])
     if waiting := {topic: frames for topic, frames in lag.items() if frames > WAITING_FRAMES}:
         topic, frames = max(waiting.items(), key=lambda item: item[1])
         yield "; ".join((f"alerts come late: {frames:,} records wait in {topic}", *unread))
@@ -102,9 +102,9 @@ def _missing(known: Known) -> Iterator[Health]:
             yield Health("late", f"source {name}: {source.message}", openly)
 
 
-def _unread(put_by: int, since: Sequence[float], at: float) -> list[str]:
+def _unread(put_by: int, waited: Sequence[float]) -> list[str]:
     """What is said of the posts that were only skimmed; nothing while they wait for moments."""
-    waited_s = at - min(since, default=at)
+    waited_s = max(waited, default=0.0)
     if waited_s < NOTED_S:
         return []
     minutes = f"{waited_s / 60:.0f} min" if waited_s < 7200 else f"{waited_s / 3600:.0f} h"

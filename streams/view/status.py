@@ -1,5 +1,8 @@
-"""What a worker, or a source, says of itself, once a second: written and read here. Times are by the clock of Redis:
-one that is wrong on some machine makes nobody look dead, or alive."""
+"""What a worker, or a source, says of itself, once a second: written and read here.
+
+Times are by the clock of Redis: one that is wrong on some machine makes nobody look dead, or alive. What workers measure
+is told in seconds: theirs is no clock to compare with.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ class WorkerStatus(Struct, frozen=True):
     state: str = "ready"  # ready | loading | failed
     message: str = ""  # what it cannot do as it should
     registry_version: str = ""  # the release it serves; own = the encoder of its settings
-    waits_since: float = 0.0  # epoch seconds: when the oldest post was put by that it has found waiting; 0 = none
+    waits_s: float = 0.0  # how long the oldest post that it has found waiting had waited when it spoke; 0 = none
     computes_s: float = 0.0  # how long the call runs that its encoder, matcher or clusterer has not returned from
     holds: dict[str, list[int]] | None = None  # partitions it reads, by topic; an older worker does not say
     stands_s: float = 0.0  # how long a partition of it has stood still with records waiting

@@ -100,7 +100,7 @@ async def report_forever(
             "ready",
             app.runtime.takeover.trouble or app.runtime.sender.trouble or _broker_trouble(ends),
             app.runtime.serving.current.name,
-            waiting.since if waiting else 0.0,
+            round(waiting.waits_s(time.time()), 1) if waiting else 0.0,
             round(work.longest_s(time.monotonic()), 1),
             _holds(at, topics) if not app.rebalancing else {},
             round(watchdog.standing_s, 1),

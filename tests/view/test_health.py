@@ -45,17 +45,17 @@ def test_it_is_live_when_redis_the_broker_and_every_agent_answer():
         ({"workers": {"a": worker(), "b": worker(9)}, "broker": False}, "down", "the broker does not answer"),
         ({"lag": {"posts.raw": 5_000}}, "late", "5,000 records wait in posts.raw"),
         (
-            {"workers": {"a": worker(waits_since=NOW - 600), "b": worker(waits_since=NOW - 60)}, "put_by": 2_400},
+            {"workers": {"a": worker(waits_s=600), "b": worker(waits_s=60)}, "put_by": 2_400},
             "late",
             "2,400 posts wait to be read in context, the oldest for 10 min",
         ),
         (
-            {"workers": {"a": worker(waits_since=NOW - 20)}},
+            {"workers": {"a": worker(waits_s=20)}},
             "late",
             "posts wait to be read in context, the oldest for 20 s",
         ),
         (
-            {"workers": {"a": worker(waits_since=NOW - 9000)}, "lag": {"posts.raw": 5_000}, "put_by": 7},
+            {"workers": {"a": worker(waits_s=8000)}, "lag": {"posts.raw": 5_000}, "put_by": 7},
             "late",
             "wait in posts.raw; 7 posts wait to be read in context, the oldest for 2 h",
         ),
@@ -81,7 +81,12 @@ def test_what_is_wrong_is_said_in_words(found, level, says):
 
 
 def test_what_is_put_by_for_moments_needs_no_word():
-    assert told(workers={"a": worker(waits_since=NOW - 2)}, put_by=9).level == "live"
+    assert told(workers={"a": worker(waits_s=2)}, put_by=9).level == "live"
+
+
+def test_what_waits_waits_on_while_its_worker_is_silent_whatever_the_clock_of_that_says():
+    for silent_s, says in ((0.0, "for 30 s"), (2.0, "for 32 s")):
+        assert says in told(workers={"a": worker(silent_s, waits_s=30)}, put_by=9).sentence
 
 
 def test_dead_workers_are_called_so_within_five_seconds():
@@ -108,7 +113,7 @@ def test_partitions_that_nobody_reads_need_no_word_while_nothing_waits_in_them_o
         {"workers": {"a": worker(holds={"posts.raw": [0]})}, "lag": {"posts.raw": 1}},
         {"workers": {"a": worker(computes_s=9)}},
         {"workers": {"a": worker(stands_s=9)}},
-        {"workers": {"a": worker(waits_since=NOW - 600)}, "put_by": 9},
+        {"workers": {"a": worker(waits_s=600)}, "put_by": 9},
         {"workers": {"a": worker(message="cannot load 4841")}},
     ],
 )
