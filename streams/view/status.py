@@ -1,7 +1,7 @@
 """What a worker, or a source, says of itself, once a second: written and read here.
 
-Times are by the clock of Redis: one that is wrong on some machine makes nobody look dead, or alive. What workers measure
-is told in seconds: theirs is no clock to compare with.
+Times are by the clock of Redis: one that is wrong on some machine makes nobody look dead, or alive. What workers
+measure is told in seconds: theirs is no clock to compare with.
 """
 
 from __future__ import annotations

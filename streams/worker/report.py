@@ -66,9 +66,17 @@ class Ends:
 
 
 async def report_forever(
-    app: faust.App, settings: Settings, agents: Sequence[str], heart: Heart, waiting: Waiting | None
+    app: faust.App,
+    settings: Settings,
+    agents: Sequence[str],
+    heart: Heart,
+    waiting: Waiting | None,
+    applied: Mapping[Partition, int],
 ) -> None:
-    """Once a second: lag, the worker's own status for the dashboard, and the watchdog."""
+    """Once a second: lag, the worker's own status for the dashboard, and the watchdog.
+
+    applied: next offset after what had its effects and is acknowledged later.
+    """
     watchdog, beyond, ends, work = Watchdog(settings.worker.stall_s), Beyond(), Ends(), app.runtime.work
     redis_answers = True
     topics = {settings.topics.name(INPUTS[a]): INPUTS[a] for a in agents}
@@ -89,7 +97,7 @@ async def report_forever(
             metrics.lag.labels(topic).set(frames)
         app.runtime.pace.told(lag)
         excused = not redis_answers and not work.computing
-        stalled = watchdog.stalled(at, ends.known, time.monotonic(), work.returned(), excused, work.turns())
+        stalled = watchdog.stalled(at, ends.known, time.monotonic(), work.returned(), excused, work.turns(), applied)
         if stalled and not app.rebalancing and (work.computing or await _broker_answers(settings)):
             await _end_stalled(app, settings, stalled)
         status = WorkerStatus(
