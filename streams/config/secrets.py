@@ -8,7 +8,7 @@ from pathlib import Path
 
 from models.errors import ConfigError
 
-__all__ = ["redacted", "secret"]
+__all__ = ["in_brief", "redacted", "secret"]
 
 
 def secret(path: str | Path | None, variable: str = "", least_chars: int = 1) -> str | None:
@@ -28,9 +28,18 @@ def secret(path: str | Path | None, variable: str = "", least_chars: int = 1) ->
     return found
 
 
-_CREDENTIALS = re.compile(r"(?<=://)[^\s/'\"]*@|(?<=[?&])(?:password|token|secret|key)=[^&\s'\"]*", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"(?<=://)[^\s/'\"]*@|(?<=[?&])[\w-]*(?:password|token|secret|key)=[^&\s'\"]*", re.IGNORECASE)
+_ADDRESS = re.compile(r"\w*://[^\s'\"]*")
+BRIEF, LOOKED_AT = 200, 2_000  # characters
 
 
 def redacted(told: object) -> str:
     """What may be shown of an error or address: without the user name and password of any URL in it."""
     return _CREDENTIALS.sub("", str(told))
+
+
+def in_brief(told: object) -> str:
+    """What a page may say of an error that a server worded: its first line, printable, without URLs, not long."""
+    first = next(iter(str(told).strip()[:LOOKED_AT].splitlines()), "")
+    shown = _ADDRESS.sub("…", redacted(first))
+    return "".join(letter if letter.isprintable() else " " for letter in shown).strip()[:BRIEF].strip()

@@ -43,10 +43,11 @@ __all__ = ["Event", "Feed"]
 
 log = logging.getLogger(__name__)
 
-FLUSH_S, TICK_S, LAG_S = 0.25, 1.0, 1.5
+FLUSH_S, TICK_S, LAG_S = 0.25, 1.0, 1.0
 # What has not answered for so long is told, by the next tick at the latest: together less than five seconds.
 MEASURE_S = 1.8  # for Redis to give all figures of a tick
-REDIS_SILENT_S, BROKER_SILENT_S = 2.9, 3.5
+REDIS_SILENT_S = 2.9
+BROKER_ANSWERS_S = 2.9  # to be asked a pause of LAG_S after it answered last: a busy one takes more than two seconds
 PING_S = 1.0  # what is heard on the live channel at the least
 KEPT_BATCHES = 400  # about 100 s of a busy stream: enough for a phone that loses its network for a moment
 BIG_BATCH = 200  # more alerts at once than anyone reads: the viewer fetches the newest instead
@@ -103,7 +104,7 @@ class Feed:
         self._known, self._known_at = Known(), self._clock()  # as Redis said, and when it was asked
         # When all figures came and the live channel was last heard: who has just begun to ask has missed no answer yet.
         self._answered = self._heard = self._known_at
-        self._lag_at = -math.inf  # when the broker last told the lag
+        self._lag_asked = math.inf  # when the broker was asked for the lag, while it has not answered
 
     @property
     def health(self) -> Health:
@@ -111,7 +112,7 @@ class Feed:
         now = self._clock()
         if now - min(self._answered, self._heard) > REDIS_SILENT_S:
             return judge(None, self._agents)
-        lag = self._lag if now - self._lag_at <= BROKER_SILENT_S else None
+        lag = self._lag if now - self._lag_asked <= BROKER_ANSWERS_S else None
         at = self._known.at + now - self._known_at
         return judge(msgspec.structs.replace(self._known, at=at, lag=lag), self._agents)
 
@@ -262,12 +263,15 @@ class Feed:
         reader = LagReader(self.settings)
         try:
             while True:
+                self._lag_asked = self._clock()
                 try:
-                    self._lag = await reader.read()
-                    self._lag_at = self._clock()
+                    lag = await reader.read()
+                    # Too late is no answer: the next may take as long, and the page would say now this, now that.
+                    self._lag = lag if self._clock() - self._lag_asked <= BROKER_ANSWERS_S else None
                 except CrisisError as error:
                     log.log(logging.INFO if self._lag is None else logging.WARNING, "%s", error)
                     self._lag = None
+                self._lag_asked = math.inf
                 stop_if_cancelled()
                 await asyncio.sleep(LAG_S)
         finally:

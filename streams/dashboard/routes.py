@@ -275,14 +275,14 @@ class Routes:
         the page must be there to say that it is away."""
         if self._ended():
             return PlainTextResponse(f"{ENDED}\n", 503)
-        return PlainTextResponse(f"{self.feed.health.sentence}\n")
+        return PlainTextResponse(f"{self.feed.health.for_anybody()}\n")
 
     async def readyz(self, _: Request) -> Response:
-        """The sentence the page shows; 503 where nothing new can come."""
+        """The sentence the page shows, but for what a platform's server said; 503 where nothing new can come."""
         if self._ended():
             return PlainTextResponse(f"{ENDED}\n", 503)
         health = self.feed.health
-        return PlainTextResponse(f"{health.sentence}\n", 503 if health.level == "down" else 200)
+        return PlainTextResponse(f"{health.for_anybody()}\n", 503 if health.level == "down" else 200)
 
     def _ended(self) -> bool:
         return self.task is not None and self.task.done()

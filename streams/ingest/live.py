@@ -14,6 +14,7 @@ import click
 
 from streams.broker.backoff import Good, keep_up
 from streams.config import Settings
+from streams.config.secrets import in_brief
 from streams.ingest.cursor import Cursor
 from streams.ingest.presence import present
 from streams.ingest.stopping import until_stopped
@@ -44,12 +45,12 @@ async def keep_connected(
 
     A session that received something returns when its connection ends; one that received nothing raises Disconnected,
     which doubles the pause before the next (with jitter). Other exceptions end it all.
-    troubled: hears why there is no connection; the session tells it "" once it has one.
+    troubled: hears in brief why there is no connection; the session tells it "" once it has one.
     """
 
     def tell(error: BaseException, wait_s: float) -> None:
         log.warning("%s; connecting again in %.1f s", error, wait_s)
-        troubled(str(error))
+        troubled(in_brief(error))
 
     async def once(good: Good) -> None:
         await session()

@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 
 from anyio.from_thread import start_blocking_portal
 from redis.exceptions import RedisError
 
+from models.errors import CrisisError
 from streams.broker.backoff import stop_if_cancelled
 from streams.config import Settings
 from streams.view.connect import connect
@@ -31,11 +33,18 @@ AWAY = (RedisError, OSError, TimeoutError)
 async def present(settings: Settings, name: str, trouble: Callable[[], str] = str) -> AsyncIterator[None]:
     """While inside, this event loop says so; who leaves without an exception takes leave, and is not missed.
 
-    trouble: what the source cannot do at this moment, or nothing.
+    name: may come from a file's, which need not be text. trouble: what the source cannot do at this moment, or nothing.
     """
-    async with connect(settings.redis) as redis:
+    name = os.fsencode(name).decode(errors="replace")
+    try:
+        client = connect(settings.redis)
+    except CrisisError as error:  # its password may be for others to read
+        log.warning("Redis cannot be told (%s): the page cannot know of %s", error, name)
+        yield
+        return
+    async with client as redis:
         view, heard = LiveView(redis, settings), asyncio.Event()
-        speaking = asyncio.create_task(_speak(view, name, trouble, heard), name="presence")
+        speaking = asyncio.create_task(_speak(view, name, trouble, heard), name=f"presence of {name}")
         try:
             yield
         except BaseException:
@@ -66,6 +75,8 @@ async def _speak(view: LiveView, name: str, trouble: Callable[[], str], heard: a
 
 
 async def _ended(task: asyncio.Task) -> None:
+    """A word that could not be said ends no source: its posts are on the broker all the same."""
     task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    (why,) = await asyncio.gather(task, return_exceptions=True)
+    if not isinstance(why, asyncio.CancelledError):
+        log.error("the page was not told what lives: %s ended with %r", task.get_name(), why)

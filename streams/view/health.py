@@ -26,6 +26,11 @@ class Health(Struct, frozen=True):
 
     level: Literal["live", "late", "down"]
     sentence: str
+    openly: str = ""  # what whoever asks without a token is told instead: nothing that a platform's server worded
+
+    def for_anybody(self) -> str:
+        """The sentence, or as much of it as concerns anybody."""
+        return self.openly or self.sentence
 
 
 class Known(Struct, frozen=True):
@@ -53,21 +58,17 @@ def judge(known: Known | None, agents: Mapping[str, tuple[str, int]]) -> Health:
     ready = [said for said in heard.values() if said.state == "ready"]
     if missing := [agent for agent in agents if not any(agent in said.agents for said in ready)]:
         return Health("down", f"no worker that is ready runs {', '.join(missing)}: posts wait")
-    wrong = next(_wrong(known, heard, agents), None)
-    if wrong is not None:
+    if wrong := next(_wrong(known, heard, agents), None):
         return Health("late", wrong)
-    return Health("live", f"live: {len(heard)} worker{'s' if len(heard) > 1 else ''} at work")
+    return next(_missing(known), None) or Health(
+        "live", f"live: {len(heard)} worker{'s' if len(heard) > 1 else ''} at work"
+    )
 
 
 def _wrong(known: Known, heard: Mapping[str, WorkerStatus], agents: Mapping[str, tuple[str, int]]) -> Iterator[str]:
     """What makes alerts late, the worst first."""
     at, lag = known.at, known.lag or {}
-    for name, source in sorted(known.sources.items()):
-        if (silent_s := source.silent_s(at)) > SILENT_S:
-            yield f"source {name} has not spoken for {silent_s:.0f} s: its posts do not come in"
-        if source.message:
-            yield f"source {name}: {source.message}"
-    unread = _unread(known.put_by, [said.waits_since for said in heard.values() if said.waits_since], at)
+    unread = _unread(known.put_by, [said.waits_s + said.silent_s(at) for said in heard.values() if said.waits_s])
     if waiting := {topic: frames for topic, frames in lag.items() if frames > WAITING_FRAMES}:
         topic, frames = max(waiting.items(), key=lambda item: item[1])
         yield "; ".join((f"alerts come late: {frames:,} records wait in {topic}", *unread))
@@ -89,9 +90,21 @@ def _wrong(known: Known, heard: Mapping[str, WorkerStatus], agents: Mapping[str,
             yield f"worker {name}: {said.message}"
 
 
-def _unread(put_by: int, since: Sequence[float], at: float) -> list[str]:
+def _missing(known: Known) -> Iterator[Health]:
+    """What does not come in. Said last: what ails the workers holds up the posts of all sources."""
+    for name, source in sorted(known.sources.items()):
+        if not source.missed(known.at):
+            continue
+        if (silent_s := source.silent_s(known.at)) > SILENT_S:
+            yield Health("late", f"source {name} has not spoken for {silent_s:.0f} s: its posts do not come in")
+        if source.message:
+            openly = f"source {name} says that it is in trouble: its posts may not come in"
+            yield Health("late", f"source {name}: {source.message}", openly)
+
+
+def _unread(put_by: int, waited: Sequence[float]) -> list[str]:
     """What is said of the posts that were only skimmed; nothing while they wait for moments."""
-    waited_s = at - min(since, default=at)
+    waited_s = max(waited, default=0.0)
     if waited_s < NOTED_S:
         return []
     minutes = f"{waited_s / 60:.0f} min" if waited_s < 7200 else f"{waited_s / 3600:.0f} h"

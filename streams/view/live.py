@@ -39,15 +39,13 @@ from models.records import Alert, ClusterEvent, Origin, Repeat, account_of
 from streams.config import Settings
 from streams.view.offsets_of import NAME
 from streams.view.scripts import as_text, packed, script
-from streams.view.status import SourceStatus, WorkerStatus, decode_source, decode_status, encode_status
+from streams.view.status import SOURCE_KEPT_S, SourceStatus, WorkerStatus, decode_source, decode_status, encode_status
 
 __all__ = ["Counts", "LiveView"]
 
 _json = msgspec.json.Encoder().encode
 _alert = msgspec.json.Decoder(Alert).decode
 _cluster = msgspec.json.Decoder(ClusterEvent).decode
-
-SOURCE_KEPT_S = 86_400  # one that died is missed for a day after the last of them spoke
 
 Counts = Mapping[str, Mapping[str, int]]  # hash name → field → increment
 
@@ -175,9 +173,13 @@ class LiveView:
         return seconds + micros / 1e6
 
     async def put_worker(self, name: str, status: WorkerStatus) -> None:
-        """A worker's word about itself; one that names no time is said now."""
-        status = status if status.at else msgspec.structs.replace(status, at=await self.now())
+        """A worker's word about itself; one that names no time is said now. Sources that nobody misses go."""
+        now = await self.now()
+        status = status if status.at else msgspec.structs.replace(status, at=now)
         await self.redis.hset(self.key("workers"), name, encode_status(status))
+        # A source may not look at others (deploy/security.md), and the page writes nothing: workers clear away.
+        if dead := [source for source, said in (await self.sources()).items() if not said.missed(now)]:
+            await self.redis.hdel(self.key("sources-at"), *dead)
 
     async def workers(self) -> dict[str, WorkerStatus]:
         """What each worker said last."""

@@ -1,13 +1,17 @@
-"""What a worker, or a source, says of itself, once a second: written and read here. Times are by the clock of Redis:
-one that is wrong on some machine makes nobody look dead, or alive."""
+"""What a worker, or a source, says of itself, once a second: written and read here.
+
+Times are by the clock of Redis: one that is wrong on some machine makes nobody look dead, or alive. What workers
+measure is told in seconds: theirs is no clock to compare with.
+"""
 
 from __future__ import annotations
 
 import msgspec
 from msgspec import Struct
 
-__all__ = ["SourceStatus", "WorkerStatus", "decode_source", "decode_status", "encode_status"]
+__all__ = ["SOURCE_KEPT_S", "SourceStatus", "WorkerStatus", "decode_source", "decode_status", "encode_status"]
 
+SOURCE_KEPT_S = 86_400  # a source that died is missed for a day
 GONE_S = 15.0  # a worker speaks every second; silent for so long it counts as gone
 
 
@@ -21,7 +25,7 @@ class WorkerStatus(Struct, frozen=True):
     state: str = "ready"  # ready | loading | failed
     message: str = ""  # what it cannot do as it should
     registry_version: str = ""  # the release it serves; own = the encoder of its settings
-    waits_since: float = 0.0  # epoch seconds: when the oldest post was put by that it has found waiting; 0 = none
+    waits_s: float = 0.0  # how long the oldest post that it has found waiting had waited when it spoke; 0 = none
     computes_s: float = 0.0  # how long the call runs that its encoder, matcher or clusterer has not returned from
     holds: dict[str, list[int]] | None = None  # partitions it reads, by topic; an older worker does not say
     stands_s: float = 0.0  # how long a partition of it has stood still with records waiting
@@ -45,7 +49,19 @@ class SourceStatus(Struct, frozen=True):
         """Seconds since it spoke."""
         return max(0.0, at - self.at)
 
+    def missed(self, at: float) -> bool:
+        """Does anybody still want to know of it? Who has died for good is not missed for ever."""
+        return self.silent_s(at) <= SOURCE_KEPT_S
+
 
 encode_status = msgspec.json.Encoder().encode
 decode_status = msgspec.json.Decoder(WorkerStatus).decode
-decode_source = msgspec.json.Decoder(SourceStatus).decode
+_source = msgspec.json.Decoder(SourceStatus).decode
+
+
+def decode_source(value: bytes) -> SourceStatus:
+    """What is no status is one that nobody misses: it ends neither the page nor the worker that clears away."""
+    try:
+        return _source(value)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return SourceStatus()

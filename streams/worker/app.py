@@ -9,6 +9,7 @@ import logging
 import os
 import tempfile
 import threading
+from collections import ChainMap
 from collections.abc import Sequence
 
 import faust
@@ -111,13 +112,14 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
     told = settings.worker
     serve_health(told.web_host, told.web_port, heart, told.metrics_token_file)
     waiting = Waiting(app.runtime, Outbox(app.runtime.sender, settings)) if "embed" in handlers else None
+    applied = ChainMap(*(handler.applied for handler in handlers.values()))  # each reads a topic of its own
     if "cluster" in handlers:
         _keep_clusters(app, settings, handlers["cluster"])
     _hold_nothing_against_moved_records(app, settings, agents)
 
     @app.task
     async def report() -> None:
-        await report_forever(app, settings, agents, heart, waiting)
+        await report_forever(app, settings, agents, heart, waiting, applied)
 
     @app.task
     async def look_for_new_topics() -> None:

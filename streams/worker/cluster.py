@@ -52,6 +52,7 @@ class Cluster(Handler):
     def forget(self) -> None:
         """The partition moved to another worker: the next frames start from the saved snapshot."""
         self.stage, self._held, self._posts = None, [], 0
+        self.applied.clear()
 
     async def __call__(self, events: Events) -> Events:
         async with self._turn:
@@ -77,6 +78,8 @@ class Cluster(Handler):
             metrics.cluster_events.labels(change.event).inc()
         if self.stage is stage:  # else the partition moved meanwhile: whoever has it reads these frames again
             self._held += events
+            for event in events:
+                self.applied[event.message.topic, event.message.partition] = event.message.offset + 1
             self._posts += sum(len(frame.posts) for frame in frames)
 
     async def save(self) -> None:

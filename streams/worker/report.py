@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import faust
 from aiokafka.errors import KafkaError
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 EVERY_S = 1.0
 TOLD_S = 2.0  # how long Redis may take to be told of this worker
 ANSWER_S = 5.0  # how long the consumer may take to say where its partitions end
-SILENT_S = 3.0  # so long without a word of the broker, and the page is told
+SILENT_S = 2.9  # unanswered for so long, and the page is told: an idle consumer asks for records first, and waits 1.5 s
 
 
 class Ends:
@@ -40,20 +40,22 @@ class Ends:
     Asked on and on, and waited for a moment at a time: a worker whose broker is frozen goes on to speak.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._asked: asyncio.Task[dict[Partition, int] | None] | None = None
         self._at: dict[Partition, int] = {}
-        self._heard = time.monotonic()
+        self._since: float | None = None  # when the first question was asked that was not answered since
         self.known: dict[Partition, int] = {}  # the last that was told; the watchdog counts on with it
 
     @property
     def silent_s(self) -> float:
-        """Since the consumer was last told."""
-        return time.monotonic() - self._heard
+        """Since the consumer was asked, while it has not been told: nobody is silent who was not asked."""
+        return 0.0 if self._since is None else self._clock() - self._since
 
     async def look(self, app: faust.App, at: dict[Partition, int]) -> tuple[dict[Partition, int], dict[Partition, int]]:
         """Positions and the ends asked for after them, if they were told by now; else nothing."""
         if self._asked is None:
+            self._since = self._clock() if self._since is None else self._since
             self._at, self._asked = at, asyncio.create_task(_ends(app, at), name="ends")
         done, _ = await asyncio.wait({self._asked}, timeout=EVERY_S)
         if not done:
@@ -61,14 +63,22 @@ class Ends:
         told, self._asked = self._asked.result(), None
         if told is None:
             return {}, {}
-        self._heard, self.known = time.monotonic(), told or self.known
+        self._since, self.known = None, told or self.known
         return self._at, told
 
 
 async def report_forever(
-    app: faust.App, settings: Settings, agents: Sequence[str], heart: Heart, waiting: Waiting | None
+    app: faust.App,
+    settings: Settings,
+    agents: Sequence[str],
+    heart: Heart,
+    waiting: Waiting | None,
+    applied: Mapping[Partition, int],
 ) -> None:
-    """Once a second: lag, the worker's own status for the dashboard, and the watchdog."""
+    """Once a second: lag, the worker's own status for the dashboard, and the watchdog.
+
+    applied: next offset after what had its effects and is acknowledged later.
+    """
     watchdog, beyond, ends, work = Watchdog(settings.worker.stall_s), Beyond(), Ends(), app.runtime.work
     redis_answers = True
     topics = {settings.topics.name(INPUTS[a]): INPUTS[a] for a in agents}
@@ -90,7 +100,7 @@ async def report_forever(
             metrics.lag.labels(topic).set(frames)
         app.runtime.pace.told(lag)
         excused = not redis_answers and not work.computing
-        stalled = watchdog.stalled(at, ends.known, time.monotonic(), work.returned(), excused, work.turns())
+        stalled = watchdog.stalled(at, ends.known, time.monotonic(), work.returned(), excused, work.turns(), applied)
         if stalled and not app.rebalancing and (work.computing or await _broker_answers(settings)):
             await _end_stalled(app, settings, stalled)
         status = WorkerStatus(
@@ -101,7 +111,7 @@ async def report_forever(
             "ready",
             app.runtime.takeover.trouble or app.runtime.sender.trouble or _broker_trouble(ends),
             app.runtime.serving.current.name,
-            waiting.since if waiting else 0.0,
+            round(waiting.waits_s(time.time()), 1) if waiting else 0.0,
             round(work.longest_s(time.monotonic()), 1),
             _holds(at, topics) if not app.rebalancing else {},
             round(watchdog.standing_s, 1),

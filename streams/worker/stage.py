@@ -16,6 +16,7 @@ from streams.pipeline.frames import decode_frames
 from streams.view.live import Counts
 from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
+from streams.worker.watchdog import Partition
 
 __all__ = ["Events", "Handler", "origin_of", "refused"]
 
@@ -46,6 +47,7 @@ class Handler:
     def __init__(self, runtime: Runtime, outbox: Outbox) -> None:
         self.runtime, self.outbox = runtime, outbox
         self.view = runtime.view
+        self.applied: dict[Partition, int] = {}  # next offset after what had its effects, for who acknowledges later
 
     async def _decode(self, events: Events) -> list[Frame]:
         frames = []

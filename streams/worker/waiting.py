@@ -102,10 +102,10 @@ class Waiting:
         self._runtime, self._handler, self._turns = runtime, TakeUp(runtime, outbox), Turns()
         self._held: dict[TopicPartition, _Held] = {}  # the first of each partition that is not done
 
-    @property
-    def since(self) -> float:
-        """When the oldest post in hand was put by, epoch seconds; 0 where none waits."""
-        return min((held.put_by_at for held in self._held.values() if held.put_by_at), default=0.0)
+    def waits_s(self, now: float) -> float:
+        """How long ago the oldest post in hand was put by; 0 where none waits. now: epoch seconds."""
+        since = min((held.put_by_at for held in self._held.values() if held.put_by_at), default=now)
+        return max(0.0, now - since)
 
     async def run(self) -> None:
         """Take up what waits; a broker that is away is tried again."""
@@ -151,7 +151,7 @@ class Waiting:
                 self._held[part] = _Held(record, await asyncio.to_thread(_put_by_at, record.value or b""))
         else:
             await consumer.getmany(NOWHERE, timeout_ms=0)  # who asks for nothing for five minutes leaves the group
-        metrics.waiting_seconds.set(max(0.0, time.time() - self.since) if self.since else 0.0)
+        metrics.waiting_seconds.set(self.waits_s(time.time()))
 
     async def _take_up(self, consumer: AIOKafkaConsumer) -> None:
         partitions = self._runtime.settings.topics.partitions

@@ -12,6 +12,7 @@ from types import MappingProxyType
 __all__ = ["Partition", "STALLED", "Watchdog"]
 
 Partition = tuple[str, int]
+Since = tuple[tuple[int, int], float]  # (position, calls returned), since when they are these
 LOOK_S = 5.0  # it is asked every second; longer between two looks and the process itself did not run
 WAITS = 5  # times the limit that a partition may wait for others of its topic: a backlog is read one after the other
 STALLED = 70  # exit status (EX_SOFTWARE): the supervisor should start the worker again
@@ -25,7 +26,8 @@ class Watchdog:
     """
 
     stall_s: float
-    _since: dict[Partition, tuple[tuple[int, int], float]] = field(default_factory=dict)
+    _since: dict[Partition, Since] = field(default_factory=dict)  # of what is acknowledged: what it is ended for
+    _applied: dict[Partition, Since] = field(default_factory=dict)  # of what is applied: what is told of it
     _turns: dict[str, tuple[int, float]] = field(default_factory=dict)  # topic → calls returned, since when so many
     _clock_s: float = 0.0
     _last_s: float | None = None
@@ -39,28 +41,45 @@ class Watchdog:
         returned: Mapping[Partition, int] = MappingProxyType({}),
         excused: bool = False,
         turns: Mapping[str, int] = MappingProxyType({}),
+        applied: Mapping[Partition, int] = MappingProxyType({}),
     ) -> list[Partition]:
         """positions, ends: next offset to process and end of each assigned partition; now: monotonic seconds.
 
         returned: calls that returned, of partitions whose records are in hand: a batch of costly records is no stall.
         turns: calls that returned for the agent of each topic, whatever partition it had in hand: others wait.
         excused: what the worker waits for is away, and a new worker would wait for it too.
+        applied: next offset after what has had its effects and is acknowledged later: nothing stands still meanwhile,
+        but who never acknowledges is ended all the same.
         """
         self._clock_s += min(now - (now if self._last_s is None else self._last_s), LOOK_S)
         self._last_s = now
-        self._since = {p: v for p, v in self._since.items() if p in positions}
         for topic, calls in turns.items():
             if self._turns.get(topic, (-1, 0.0))[0] != calls:
                 self._turns[topic] = calls, self._clock_s
+        done = {part: (position, returned.get(part, 0)) for part, position in positions.items()}
+        reached = {part: (max(position, applied.get(part, 0)), calls) for part, (position, calls) in done.items()}
+        self._since = self._stand(self._since, done, ends, excused)
+        self._applied = self._stand(self._applied, reached, ends, excused)
         found, self.standing_s = [], 0.0
-        for part, position in positions.items():
-            done = position, returned.get(part, 0)
-            last, since = self._since.get(part, ((-1, -1), 0.0))
-            if done != last or ends.get(part, 0) <= position or excused:
-                self._since[part] = (done, self._clock_s)
-            else:
-                stands_s = self._clock_s - max(since, self._turns.get(part[0], (0, 0.0))[1])
-                self.standing_s = max(self.standing_s, stands_s)
-                if stands_s >= self.stall_s or self._clock_s - since >= WAITS * self.stall_s:
-                    found.append(part)
+        for part in positions:
+            turned = self._turns.get(part[0], (0, 0.0))[1]
+            self.standing_s = max(self.standing_s, self._clock_s - max(self._applied[part][1], turned))
+            since = self._since[part][1]
+            if self._clock_s - max(since, turned) >= self.stall_s or self._clock_s - since >= WAITS * self.stall_s:
+                found.append(part)
         return found
+
+    def _stand(
+        self,
+        before: Mapping[Partition, Since],
+        now: Mapping[Partition, tuple[int, int]],
+        ends: Mapping[Partition, int],
+        excused: bool,
+    ) -> dict[Partition, Since]:
+        """Since when each has not moved with work waiting: since this moment, where it moved or nothing waits."""
+        stands = {
+            part
+            for part, done in now.items()
+            if part in before and before[part][0] == done and ends.get(part, 0) > done[0] and not excused
+        }
+        return {part: before[part] if part in stands else (done, self._clock_s) for part, done in now.items()}

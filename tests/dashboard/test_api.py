@@ -21,7 +21,7 @@ from streams.dashboard.categories import ORDER, bundled_categories
 from streams.dashboard.page_model import fitting
 from streams.view.connect import connect
 from streams.view.live import LiveView
-from streams.view.status import WorkerStatus
+from streams.view.status import SourceStatus, WorkerStatus, encode_status
 from tests.dashboard.invented import HOSTILE, invent, several
 from tests.dashboard.seeding import fill
 from tests.dashboard.serving import FedSearcher, frame, served, settings_for, visiting
@@ -220,6 +220,12 @@ async def test_health_is_that_of_the_whole_in_the_sentence_the_page_shows(api, m
     await api.view.put_worker("w1", WorkerStatus(time.time() + 3600, list(AGENTS)))  # speaks on and on
     await until(lambda: it_says("live"), lambda: api.feed.health)
     assert await answers() == {("healthz", 200), ("readyz", 200), ("livez", 200)}
+    said = encode_status(SourceStatus(time.time() + 3600, "429 of m.example"))
+    await api.view.redis.hset(api.view.key("sources-at"), "mastodon", said)
+    await until(lambda: it_says("source mastodon: 429 of m.example"), lambda: api.feed.health)
+    for path in ("healthz", "readyz", "livez"):
+        told = (await api.client.get(f"/{path}")).text
+        assert told.startswith("source mastodon ") and "429" not in told, "what a server says is not for anybody"
 
 
 async def test_no_probe_starts_the_page_again_for_what_it_has_to_tell(api):

@@ -14,7 +14,7 @@ from models.errors import ServiceError
 from streams.broker.lag import LagReader
 from streams.broker.topics import AGENTS
 from streams.config import Settings
-from streams.dashboard.feed import BIG_BATCH, KEPT_BATCHES, QUEUE, TICK_S, Feed
+from streams.dashboard.feed import BIG_BATCH, BROKER_ANSWERS_S, KEPT_BATCHES, LAG_S, QUEUE, TICK_S, Feed
 from streams.dashboard.page_model import Filter
 from streams.pipeline.stages.alerting import blank
 from streams.view.health import Known
@@ -231,19 +231,21 @@ def hours() -> Hours:
 def heard_just_now(feed: Feed, hours: Hours) -> Feed:
     """All is well at this moment: what `_measure`, `_hear` and `_watch_lag` note."""
     feed._known = Known(NOW, {"a": WorkerStatus(NOW, list(AGENTS))}, {"http": SourceStatus(NOW)})
-    feed._known_at = feed._answered = feed._heard = feed._lag_at = hours.now
+    feed._known_at = feed._answered = feed._heard = hours.now
     feed._lag = {}
     return feed
 
 
-@pytest.mark.parametrize("dies", ["_answered", "_heard", "_lag_at", "worker", "source"])
+@pytest.mark.parametrize("dies", ["_answered", "_heard", "broker", "worker", "source"])
 def test_whatever_falls_silent_is_told_within_five_seconds_and_nothing_before(hours, dies):
     feed = heard_just_now(Feed(Settings(), view=None, clock=hours), hours)
     died = hours.now
     for _ in range(200):
         assert hours.now - died <= 5.0 - TICK_S, f"{dies} has been silent for {hours.now - died:g} s: {feed.health}"
-        for name in {"_answered", "_heard", "_lag_at"} - {dies}:
+        for name in {"_answered", "_heard"} - {dies}:
             setattr(feed, name, hours.now)
+        if dies == "broker" and hours.now - died >= LAG_S:  # right after it answered: it is asked after the pause
+            feed._lag_asked = died + LAG_S
         at = NOW + hours.now - died
         spoke = {name: NOW if name == dies else at for name in ("worker", "source")}
         worker, source = WorkerStatus(spoke["worker"], list(AGENTS)), SourceStatus(spoke["source"])
@@ -252,6 +254,50 @@ def test_whatever_falls_silent_is_told_within_five_seconds_and_nothing_before(ho
             break
         hours.now += 0.1
     assert hours.now - died > 2.5, "a busy moment is no fault"
+
+
+async def test_only_an_error_or_an_answer_that_comes_too_late_is_told_as_a_broker_that_is_down(hours, monkeypatch):
+    """A busy broker takes two seconds and more, again and again."""
+    feed = heard_just_now(Feed(Settings(), view=None, clock=hours), hours)
+    took = [2.5, BROKER_ANSWERS_S, BROKER_ANSWERS_S + 0.1, 6.0, 0.1, ServiceError("refused"), 2.5]
+    told: list[str] = []
+
+    def look() -> None:
+        """By what Redis and the live channel say now."""
+        feed._known_at = feed._answered = feed._heard = hours.now
+        told.append(feed.health.level)
+
+    async def read(_: LagReader) -> dict[str, int]:
+        takes = took.pop(0)
+        if isinstance(takes, ServiceError):
+            raise takes
+        asked = hours.now
+        hours.now = asked + min(takes, BROKER_ANSWERS_S)
+        look()  # under way
+        hours.now = asked + takes
+        look()
+        return {}
+
+    async def pause(seconds: float) -> None:
+        hours.now += seconds
+        look()
+        told.append("|")
+        if not took:
+            raise EOFError
+
+    monkeypatch.setattr(LagReader, "read", read)
+    monkeypatch.setattr("streams.dashboard.feed.asyncio", SimpleNamespace(sleep=pause))
+    with pytest.raises(EOFError):
+        await feed._watch_lag()
+    assert " ".join(told).split(" | ") == [
+        "live live live",
+        "live live live",
+        "live down down",
+        "down down down",
+        "down down live",
+        "down",
+        "down down live |",
+    ]
 
 
 class Channel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
@@ -58,3 +59,28 @@ def test_without_redis_a_source_works_all_the_same(unused_tcp_port):
     away = load_settings(redis={"url": f"redis://127.0.0.1:{unused_tcp_port}/0"})
     with present_beside(away, "file posts.jsonl"):
         pass
+
+
+def test_where_the_password_of_redis_is_for_others_to_read_a_source_works_all_the_same(tmp_path, caplog):
+    kept = load_settings(redis={"password_file": str(tmp_path / "not for it")})
+    with present_beside(kept, "stdin"):
+        pass
+    assert "the page cannot know of stdin" in caplog.text
+
+
+def test_a_file_whose_name_is_no_text_is_told_with_a_mark_in_its_place(settings):
+    with present_beside(settings, "file " + os.fsdecode(b"caf\xe9.jsonl")):
+        wait_until(lambda: "file caf\ufffd.jsonl" in asyncio.run(sources(settings)))
+    assert asyncio.run(sources(settings)) == {}
+
+
+async def test_a_word_that_cannot_be_said_is_logged_and_ends_no_source(settings, caplog):
+    asked = asyncio.Event()
+
+    def trouble() -> str:
+        asked.set()
+        raise ValueError("half a pair")
+
+    async with present(settings, "bluesky", trouble):
+        await asked.wait()
+    assert "presence of bluesky" in caplog.text and "half a pair" in caplog.text

@@ -5,10 +5,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from models.errors import ConfigError
 from streams.config import Settings, load_settings
-from streams.config.secrets import redacted
+from streams.config.secrets import BRIEF, in_brief, redacted
 from streams.config.sections import TOPICS
 from streams.view.connect import connect
 
@@ -184,3 +186,17 @@ def test_no_secret_of_an_address_is_shown_and_the_rest_stays(told):
     shown = redacted(told)
     assert "hunter2" not in shown and "bob" not in shown and shown.split("://")[0] == told.split("://")[0]
     assert redacted("no broker at kafka:9092 (mail a@b.example)") == "no broker at kafka:9092 (mail a@b.example)"
+
+
+def test_of_an_error_that_a_server_worded_a_page_says_the_first_line_without_addresses():
+    told = """m.example: HTTPStatusError Client error '429' for url 'https://m.example/api?x=1&access_token=hunter2'
+    For more information check: https://developer.example/429"""
+    assert in_brief(told) == "m.example: HTTPStatusError Client error '429' for url '…'"
+    assert "hunter2" not in redacted(told)
+
+
+@given(st.text())
+def test_what_is_said_in_brief_is_short_printable_and_of_one_line(told):
+    said = in_brief(told)
+    assert len(said) <= BRIEF and said.isprintable() and in_brief(said) == said
+    assert "://" not in in_brief(f"{told} a://{told}")

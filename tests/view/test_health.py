@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.view.health import SILENT_S, Health, Known, judge
-from streams.view.status import SourceStatus, WorkerStatus
+from streams.view.status import SOURCE_KEPT_S, SourceStatus, WorkerStatus
 
 NOW = 1_795_000_000.0
 AGENTS = {
@@ -45,17 +45,17 @@ def test_it_is_live_when_redis_the_broker_and_every_agent_answer():
         ({"workers": {"a": worker(), "b": worker(9)}, "broker": False}, "down", "the broker does not answer"),
         ({"lag": {"posts.raw": 5_000}}, "late", "5,000 records wait in posts.raw"),
         (
-            {"workers": {"a": worker(waits_since=NOW - 600), "b": worker(waits_since=NOW - 60)}, "put_by": 2_400},
+            {"workers": {"a": worker(waits_s=600), "b": worker(waits_s=60)}, "put_by": 2_400},
             "late",
             "2,400 posts wait to be read in context, the oldest for 10 min",
         ),
         (
-            {"workers": {"a": worker(waits_since=NOW - 20)}},
+            {"workers": {"a": worker(waits_s=20)}},
             "late",
             "posts wait to be read in context, the oldest for 20 s",
         ),
         (
-            {"workers": {"a": worker(waits_since=NOW - 9000)}, "lag": {"posts.raw": 5_000}, "put_by": 7},
+            {"workers": {"a": worker(waits_s=8000)}, "lag": {"posts.raw": 5_000}, "put_by": 7},
             "late",
             "wait in posts.raw; 7 posts wait to be read in context, the oldest for 2 h",
         ),
@@ -81,7 +81,12 @@ def test_what_is_wrong_is_said_in_words(found, level, says):
 
 
 def test_what_is_put_by_for_moments_needs_no_word():
-    assert told(workers={"a": worker(waits_since=NOW - 2)}, put_by=9).level == "live"
+    assert told(workers={"a": worker(waits_s=2)}, put_by=9).level == "live"
+
+
+def test_what_waits_waits_on_while_its_worker_is_silent_whatever_the_clock_of_that_says():
+    for silent_s, says in ((0.0, "for 30 s"), (2.0, "for 32 s")):
+        assert says in told(workers={"a": worker(silent_s, waits_s=30)}, put_by=9).sentence
 
 
 def test_dead_workers_are_called_so_within_five_seconds():
@@ -99,6 +104,40 @@ def test_partitions_that_nobody_reads_need_no_word_while_nothing_waits_in_them_o
     assert told(workers=held | {"old": worker()}, lag={"posts.raw": 1}).level == "live"
     both = held | {"b": worker(holds={"posts.raw": [2, 3]})}
     assert told(workers=both, lag={"posts.raw": 1}).level == "live"
+
+
+@pytest.mark.parametrize(
+    "worse",
+    [
+        {"lag": {"posts.raw": 5_000}},
+        {"workers": {"a": worker(holds={"posts.raw": [0]})}, "lag": {"posts.raw": 1}},
+        {"workers": {"a": worker(computes_s=9)}},
+        {"workers": {"a": worker(stands_s=9)}},
+        {"workers": {"a": worker(waits_s=600)}, "put_by": 9},
+        {"workers": {"a": worker(message="cannot load 4841")}},
+    ],
+)
+def test_a_source_that_is_silent_or_in_trouble_hides_nothing_that_holds_up_the_posts_of_all(worse):
+    for source in (SourceStatus(NOW - 9), SourceStatus(NOW, "is silent")):
+        assert told(**worse, sources={"http": source}) == told(**worse) != told()
+
+
+def test_a_source_that_died_is_missed_for_a_day_though_others_speak_and_then_not_for_ever():
+    speaks = {"http": SourceStatus(NOW)}
+    for message in ("", "is silent"):
+        died = SourceStatus(NOW - SOURCE_KEPT_S, message)
+        assert told(sources=speaks | {"bluesky": died}).level == "late"
+        died = SourceStatus(NOW - SOURCE_KEPT_S - 1, message)
+        assert told(sources=speaks | {"bluesky": died}).level == "live"
+
+
+def test_whoever_asks_hears_which_source_is_in_trouble_and_not_what_a_server_said_of_it():
+    health = told(sources={"mastodon m.example": SourceStatus(NOW, "refused: see https://m.example/?token=hunter2")})
+    assert "refused" in health.sentence and health.level == "late"
+    assert "source mastodon m.example" in health.for_anybody()
+    assert not [word for word in ("refused", "hunter2", "://") if word in health.for_anybody()]
+    for other in (told(), told(broker=False), told(sources={"http": SourceStatus(NOW - 9)})):
+        assert other.for_anybody() == other.sentence
 
 
 def test_a_source_that_speaks_or_took_leave_needs_no_word():

@@ -11,6 +11,7 @@ from models.records import ClusterEvent, Origin, Repeat
 from streams.config import Settings
 from streams.view.live import LiveView
 from streams.view.snapshots import Kept, Snapshots
+from streams.view.status import SOURCE_KEPT_S, SourceStatus, WorkerStatus, encode_status
 from tests.view.samples import alert_for
 from tests.waiting import PATIENCE_S
 
@@ -123,3 +124,14 @@ async def test_deployments_with_topics_of_their_own_share_no_key_of_one_redis(vi
     await view.clear()
     assert await view.counts() == {} and await view.recent_alerts() == []
     assert await drill.counts() == {"alert": 1} and await drill.recent_alerts() == [alert_for()]
+
+
+async def test_a_worker_clears_away_a_source_that_nobody_misses_any_more_though_others_speak(view):
+    now = await view.now()
+    for name, silent_s in (("lately", SOURCE_KEPT_S - 60), ("long ago", SOURCE_KEPT_S + 60)):
+        await view.redis.hset(view.key("sources-at"), name, encode_status(SourceStatus(now - silent_s)))
+    for value in (b"", b"5", b'{"message":"\xff"}', b'{"x":' + b"[" * 100_000):
+        await view.redis.hset(view.key("sources-at"), f"no status {value[:20]}", value)
+    await view.put_source("http")
+    await view.put_worker("w", WorkerStatus())
+    assert set(await view.sources()) == {"http", "lately"}

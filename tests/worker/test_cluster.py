@@ -73,6 +73,7 @@ class Event:
             vectors=pack_vectors(encoder.encode([p.text for p in made])),
         )
         self.value, self.acked = encode_frame(frame), False
+        self.message = SimpleNamespace(topic="posts.matched", partition=0, offset=number)
 
     def ack(self) -> None:
         self.acked = True
@@ -104,6 +105,22 @@ async def test_frames_are_acknowledged_with_the_snapshot_that_holds_them(agent):
     assert event.acked
     restored = ClusterStage.restore(agent.view.snapshot, agent.runtime.settings.cluster, TinyEncoder())
     assert restored.clusterer.counters.posts == 60
+
+
+async def test_it_tells_how_far_it_has_applied_from_the_moment_it_holds_a_record_until_the_partition_leaves(agent):
+    part = ("posts.matched", 0)
+    assert agent.applied == {}
+    agent.outbox.may.clear()
+    applying = asyncio.create_task(agent([Event(1), Event(2)]))
+    await agent.outbox.asked.wait()
+    assert agent.applied == {}, "its events are still on their way"
+    agent.outbox.may.set()
+    await applying
+    assert agent.applied == {part: 3}
+    await agent.save()
+    assert agent.applied == {part: 3}, "until it is committed nobody else knows"
+    agent.forget()
+    assert agent.applied == {}
 
 
 async def test_no_snapshot_is_taken_of_a_batch_whose_events_are_still_on_their_way(agent):

@@ -7,11 +7,12 @@ import os
 from types import SimpleNamespace
 
 import faust
+import pytest
 from faust.types import TP
 
 from streams.worker import app as application
 from streams.worker import report
-from streams.worker.report import Ends
+from streams.worker.report import Ends, _broker_trouble
 from streams.worker.watchdog import STALLED
 
 PART = ("posts.raw", 0)
@@ -31,16 +32,55 @@ class Consumer:
 async def test_a_worker_whose_broker_is_frozen_waits_a_moment_and_takes_the_answer_when_it_comes(monkeypatch):
     monkeypatch.setattr(report, "EVERY_S", 0.01)
     consumer = Consumer()
-    app, ends = SimpleNamespace(consumer=consumer), Ends()
+    now = 100.0
+    app, ends = SimpleNamespace(consumer=consumer), Ends(lambda: now)
     assert await ends.look(app, {PART: 3}) == ({}, {})
     assert await ends.look(app, {PART: 4}) == ({}, {}) and len(consumer.asked) == 1, "one question at a time"
-    silent_s = ends.silent_s
-    assert silent_s >= 0.02
+    now += 4
+    assert ends.silent_s == 4.0
     consumer.asked[0].set_result({TP(*PART): 9})
     assert await ends.look(app, {PART: 5}) == ({PART: 3}, {PART: 9}), "with the positions it was asked with"
-    assert ends.known == {PART: 9} and ends.silent_s < silent_s
+    now += 4
+    assert ends.known == {PART: 9} and ends.silent_s == 0.0, "it was not asked since"
     assert await ends.look(app, {PART: 6}) == ({}, {}) and ends.known == {PART: 9}
     consumer.asked[1].cancel()
+
+
+async def test_what_the_broker_answers_within_its_time_is_no_silence_and_what_it_refuses_is(monkeypatch):
+    """An answer waits for the fetch before it, 1.5 s of a look each second; a broker that dies is told after three."""
+    now, answers = 100.0, [{PART: 9}, {PART: 9}, None, None]
+
+    async def answered(*_: object) -> dict | None:
+        nonlocal now
+        now += 2.8
+        return answers.pop(0)
+
+    monkeypatch.setattr(report, "_ends", answered)
+    ends = Ends(lambda: now)
+    for silent_s in (0.0, 0.0, 2.8, 5.6):
+        assert not _broker_trouble(ends)
+        await ends.look(SimpleNamespace(), {PART: 3})
+        assert ends.silent_s == pytest.approx(silent_s)
+    assert _broker_trouble(ends) == "the broker does not answer it"
+
+
+async def test_a_broker_that_dies_is_told_within_four_seconds_so_that_the_page_says_it_within_five(monkeypatch):
+    now, loop = 100.0, asyncio.get_running_loop()
+
+    async def a_second_passes(_: object, timeout: float) -> tuple[set, set]:
+        nonlocal now
+        now += timeout
+        return set(), set()
+
+    monkeypatch.setattr(asyncio, "wait", a_second_passes)
+    monkeypatch.setattr(report, "_ends", lambda *_: asyncio.wait_for(loop.create_future(), None))
+    ends, looked = Ends(lambda: now), 0
+    died = now - report.EVERY_S  # right after it answered the last look
+    while not _broker_trouble(ends):
+        await ends.look(SimpleNamespace(), {PART: 3})
+        looked += 1
+    assert now - died <= 4.0 and looked == 3
+    ends._asked.cancel()
 
 
 def test_a_worker_that_does_not_end_in_order_says_so_and_why_before_it_ends(monkeypatch, caplog):

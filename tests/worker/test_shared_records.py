@@ -15,7 +15,7 @@ from streams.worker.cluster import Cluster
 from streams.worker.embed import Embed
 from streams.worker.match import Match, Matched
 from streams.worker.normalise import Normalise
-from streams.worker.waiting import CALL_POSTS, TakeUp, _put_by_at
+from streams.worker.waiting import CALL_POSTS, TakeUp, Waiting, _put_by_at
 
 
 def some(frame: int, number: int, **more: object) -> list[Post]:
@@ -131,6 +131,13 @@ def test_a_record_waits_since_the_oldest_post_of_any_of_its_frames_was_put_by():
 
     assert _put_by_at(record(waits(1, 30.0, 20.0), waits(2, 10.0), waits(3, 40.0)).value) == 10.0
     assert _put_by_at(b"\xff") == _put_by_at(record(Frame(Origin(0, 1), [])).value) == 0.0
+
+
+def test_how_long_the_oldest_post_in_hand_has_waited_is_told_as_an_age_by_the_clock_that_put_it_by():
+    waiting = object.__new__(Waiting)
+    for put_by, waits_s in (({}, 0.0), ({0: 0.0}, 0.0), ({0: 70.0, 1: 40.0, 2: 0.0}, 60.0), ({0: 103.0}, 0.0)):
+        waiting._held = {part: SimpleNamespace(put_by_at=at) for part, at in put_by.items()}
+        assert waiting.waits_s(100.0) == waits_s
 
 
 async def test_what_waits_of_a_frame_is_sent_as_it_was_divided_first_though_it_is_divided_anew_after_a_kill(made):

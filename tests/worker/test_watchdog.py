@@ -95,3 +95,26 @@ def test_an_agent_or_a_consumer_that_hangs_is_told_within_five_seconds():
             if dog.standing_s > STANDS_S:
                 break
         assert hangs_from + 1 < now <= hangs_from + 4, "one second is left to the page"
+
+
+def test_a_clusterer_that_acknowledges_with_its_next_save_has_not_stood_still_meanwhile():
+    """A record at 2 s, saved at 7 s, committed half a second later; another each 5 s."""
+    dog = Watchdog(stall_s=60)
+    for now in range(100):
+        end, saved = (now + 3) // 5, max(0, (now - 3) // 5)
+        assert dog.stalled({A: saved}, {A: end}, now, applied={A: (now + 2) // 5}) == []
+        assert dog.standing_s <= 1.0
+
+
+def test_a_clusterer_that_hangs_is_told_by_what_it_applied_last_whatever_is_acknowledged_meanwhile():
+    dog = Watchdog(stall_s=60)
+    for now in range(10, 20):
+        dog.stalled({A: 0 if now < 13 else 5}, {A: 9}, now, applied={A: 5})
+        assert dog.standing_s == now - 10
+
+
+def test_one_that_applies_and_never_acknowledges_is_ended_at_the_limit():
+    dog = Watchdog(stall_s=60)
+    for now in range(60):
+        assert dog.stalled({A: 5}, {A: now + 6}, now, applied={A: now + 6}) == [] and dog.standing_s == 0.0
+    assert dog.stalled({A: 5}, {A: 99}, 60, applied={A: 99}) == [A]
