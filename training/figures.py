@@ -28,7 +28,7 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "reader/": (
-        "sentence matching and relatedness of the default encoder; read `reader/report.md`",
+        "sentence matching and relatedness of the default encoder before it learnt on; read `reader/report.md`",
         {
             "FLORES, the paper's languages": "matching/flores200 devtest/mean_paper",
             "NTREX": "matching/ntrex128/mean_paper",
@@ -36,7 +36,7 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "relatedness/": (
-        "relatedness of the default encoder; read `relatedness/report.md`",
+        "sentence matching (FLORES) and relatedness of the default encoder; read `relatedness/report.md`",
         {
             "SemRel dev": "relatedness/SemRel2024 dev/mean",
             "STS-B": "relatedness/STS-B test/mean",
