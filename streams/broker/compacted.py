@@ -147,10 +147,14 @@ async def follow_table(
 ) -> AsyncIterator[dict[str, T]]:
     """Read the topic to its end, yield what it says, and keep calling `changed` with all of it as it changes."""
     table: dict[str, T] = {}
+    untold = False  # was a change refused? The table has it already, whoever follows has not
 
     async def heard(records: Records) -> None:
-        if apply(table, records):
+        nonlocal untold
+        untold = bool(apply(table, records)) or untold
+        if untold:
             await changed(dict(table))
+            untold = False
 
     async with follow_compacted(settings, topic, heard) as records:
         apply(table, records)
