@@ -102,9 +102,9 @@ class Feed:
         self._agents = inputs_of(settings)
         self._lag: dict[str, int] | None = None
         self._known, self._known_at = Known(), self._clock()  # as Redis said, and when it was asked
-        # When all figures came and the live channel was last heard: who has just begun to ask has missed no answer yet.
-        self._answered = self._heard = self._known_at
         self._lag_asked = math.inf  # when the broker was asked for the lag, while it has not answered
+        # When all figures came, when the live channel was last heard: never yet.
+        self._answered = self._heard = -math.inf
 
     @property
     def health(self) -> Health:
