@@ -153,6 +153,7 @@ class Feed:
                     pinged = now
                     await channel.ping()
                 message = await channel.get_message(timeout=PING_S)
+                stop_if_cancelled()  # its own limit may have run out in the moment we were told to end
                 if message is not None:
                     self._heard = self._clock()
                     if message["type"] == "message":
