@@ -74,7 +74,7 @@ class WordCache:
         split = [text.split(" ") for text in texts]
         with self._turn:
             known = self._pieces
-            missing = set().union(*split) - known.keys()
+            missing = set().union(*split).difference(known)  # `- known.keys()` would walk all that is known
             if missing:
                 known.update(self._read(missing))
             pieces = [b"".join(map(known.__getitem__, words)) for words in split]

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import faust
 from aiokafka.errors import KafkaError
+from faust.tables import TableManager
 from faust.types import TP
 from redis.exceptions import RedisError
 
@@ -76,6 +77,14 @@ class CrisisApp(faust.App):
         await self.runtime.stop()
 
 
+class NoTables(TableManager):
+    """Faust waits a second for tables to be made; we have none."""
+
+    async def on_start(self) -> None:
+        await self._update_channels()
+        await self.recovery.start()
+
+
 def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
     """A worker with the named agents. All workers of one prefix are one consumer group and share the partitions."""
     limit_native_threads(settings.worker.native_threads)
@@ -89,6 +98,7 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
         broker=[f"kafka://{host}" for host in settings.broker.bootstrap.split(",")],
         broker_credentials=faust_credentials(settings.broker),
         store="memory://",
+        TableManager=NoTables,
         topic_partitions=settings.topics.partitions,
         topic_allow_declare=False,  # `crisis topics` makes them
         topic_disable_leader=True,

@@ -16,7 +16,7 @@ import faust
 
 from models.errors import ServiceError
 from streams import metrics
-from streams.broker.topics import INPUTS
+from streams.broker.topics import AGENTS, INPUTS
 from streams.worker import careful
 from streams.worker.cluster import Cluster
 from streams.worker.embed import Embed
@@ -26,7 +26,7 @@ from streams.worker.normalise import Normalise
 from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
 from streams.worker.stage import Handler
-from streams.worker.taking import take
+from streams.worker.taking import BETWEEN_STAGES, FROM_SOURCES, take
 from streams.worker.watchdog import STALLED
 
 __all__ = ["add_agents"]
@@ -50,9 +50,11 @@ def add_agents(app: faust.App, runtime: Runtime, names: Sequence[str]) -> dict[s
 
 
 def _loop(name: str, runtime: Runtime, handler: Handler) -> Callable:
+    rhythm = FROM_SOURCES if name == AGENTS[0] else BETWEEN_STAGES
+
     async def agent(stream: faust.Stream) -> None:
         gaps = Gaps()
-        async for events in take(stream, runtime.settings.worker.frames_in_flight):
+        async for events in take(stream, runtime.settings.worker.frames_in_flight, rhythm):
             for event in events:
                 await _check_gap(gaps, runtime, event)
             partitions = {(event.message.topic, event.message.partition) for event in events}

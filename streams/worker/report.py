@@ -80,7 +80,7 @@ async def report_forever(
     applied: next offset after what had its effects and is acknowledged later.
     """
     watchdog, beyond, ends, work = Watchdog(settings.worker.stall_s), Beyond(), Ends(), app.runtime.work
-    redis_answers = True
+    redis_answers, told_once = True, False
     topics = {settings.topics.name(INPUTS[a]): INPUTS[a] for a in agents}
     late = time.monotonic()  # the first word at once: who starts a worker waits for it
     while not app.should_stop:
@@ -90,7 +90,7 @@ async def report_forever(
         metrics.loop_lag_seconds.set(max(0.0, time.monotonic() - wakes))
         late = time.monotonic() + EVERY_S
         at = _positions(app, topics)
-        asked, told = await ends.look(app, at)
+        asked, told = await ends.look(app, at) if told_once else ({}, {})  # a new worker says first that it is there
         if told and (short := beyond.those(asked, told)):
             await begin_anew(app, [TP(*part) for part in short], {topic for topic, _ in short})
         lag = dict.fromkeys(topics.values(), 0)
@@ -116,7 +116,7 @@ async def report_forever(
             _holds(at, topics) if not app.rebalancing else {},
             round(watchdog.standing_s, 1),
         )
-        redis_answers = await _told(app, status, redis_answers)
+        redis_answers, told_once = await _told(app, status, redis_answers), True
 
 
 def _broker_trouble(ends: Ends) -> str:

@@ -1,5 +1,6 @@
 """The scenario latency.1: post → alert at a subscriber, and → its cluster, at shares of what the worker sustains.
 
+Of clusters only posts count whose cluster had been told before they were written: others wait for a second post.
 A source writes posts one by one, each when it is due, with its usual linger; a subscriber reads the alerts. Then what
 a worker and the dashboard use when nothing comes, and at 60 posts a second. `ready`: seconds from a worker's start
 until it says so.
@@ -33,7 +34,8 @@ class Subscriber:
 
     def __init__(self, deployment: Deployment) -> None:
         self.alerted: dict[str, float] = {}
-        self.placed: dict[str, float] = {}
+        self.placed: dict[str, tuple[str, float]] = {}
+        self._told: dict[str, float] = {}  # clusters
         self._end = threading.Event()
         topic = deployment.settings.topics.name("alerts")
         self._consumer = KafkaConsumer(
@@ -51,9 +53,14 @@ class Subscriber:
                 for record in records:
                     alert = msgspec.json.decode(record.value)
                     self.alerted.setdefault(alert["post"]["id"], now)
-                    if alert.get("cluster_id"):
-                        self.placed.setdefault(alert["post"]["id"], now)
+                    if cluster := alert.get("cluster_id"):
+                        self.placed.setdefault(alert["post"]["id"], (cluster, now))
+                        self._told.setdefault(cluster, now)
         self._consumer.close()
+
+    def joined(self, written: dict[str, float]) -> dict[str, float]:
+        """When each of these posts was placed in a cluster that had been told before it was written."""
+        return {i: at for i, (cluster, at) in self.placed.items() if self._told[cluster] < written.get(i, -1.0)}
 
     def stop(self) -> None:
         self._end.set()
@@ -120,7 +127,7 @@ def scenario(
                 wait_until(lambda: deployment.through() >= before + len(mine), deployment.counts)  # noqa: B023
                 time.sleep(3.0)  # for placements of the last ones
                 told = quantiles(f"at{share}_alert", subscriber.alerted, written)
-                told |= quantiles(f"at{share}_cluster", subscriber.placed, written)
+                told |= quantiles(f"at{share}_cluster", subscriber.joined(written), written)
                 click.echo(f"  {encoder} at {rate * share / 100:.0f} posts/s: " + _told(told), err=True)
                 found |= {f"{encoder}.{name}": value for name, value in told.items()}
             with deployment.running("streams.cli", "dashboard", "--port", "0") as dashboard:

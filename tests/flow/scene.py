@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import click
 import msgspec
 import psutil
 import redis
@@ -78,10 +79,14 @@ def cpu_s(pid: int) -> float:
 
 
 def posts(number: int, invented: bool = False) -> list[bytes]:
-    """Raw posts as sources send them: real texts where CRISIS_DATA holds streams, invented ones else."""
+    """Raw posts as sources send them: real texts where CRISIS_DATA holds streams, invented ones else.
+
+    Raises click.UsageError where there are fewer real ones: invented posts nearly all alert, which costs twice as much.
+    """
     texts = [] if invented else list(itertools.islice(real_texts(), number))
-    if len(texts) < number:
-        texts = list(itertools.islice(invented_texts(), number))
+    if 0 < len(texts) < number:
+        raise click.UsageError(f"CRISIS_DATA holds {len(texts):,} posts: --posts at most that, or --invented")
+    texts = texts or list(itertools.islice(invented_texts(), number))
     return [
         msgspec.json.encode(
             {

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from mode import Service
 
-from streams.worker.consuming import first_of
+from streams.worker.consuming import first_of, go_back
 
 
 class Plain(Service):
@@ -86,3 +87,19 @@ async def test_a_cancellation_reaches_what_waits():
     while len(log) < 2:
         await asyncio.sleep(0)
     assert log == ["begun", "cancelled"]
+
+
+async def test_what_was_fetched_and_not_committed_is_fetched_again(broker, tmp_path):
+    topic, options = tmp_path.name, {"bootstrap_servers": broker}
+    never, begun = (TopicPartition(f"{topic}.{name}", 0) for name in ("never", "begun"))
+    async with AIOKafkaProducer(**options) as producer:
+        for n in range(4):
+            for place in (never, begun):
+                await producer.send_and_wait(place.topic, b"%d" % n, partition=0)
+    async with AIOKafkaConsumer(group_id=topic, auto_offset_reset="earliest", **options) as consumer:
+        consumer.assign([never, begun])
+        await consumer.commit({begun: 2})
+        while min([await consumer.position(place) for place in (never, begun)]) < 4:
+            await consumer.getmany(timeout_ms=1_000)
+        assert await go_back(consumer) == {never: None, begun: 2}
+        assert [(await consumer.getone(place)).offset for place in (never, begun)] == [0, 2]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
+import pytest
+
 from streams.worker import taking
 
 NOW, BEFORE = 7, 6  # generations of the consumer group
@@ -46,9 +48,9 @@ async def at_once(seconds: float) -> None:
     """No pause."""
 
 
-async def started(stream: Stream, most: int, pause=at_once):
+async def started(stream: Stream, most: int, pause=at_once, rhythm=taking.FROM_SOURCES):
     """The batches, with the first asked for, and how to get the numbers of the next."""
-    batches = taking.take(stream, most, pause)
+    batches = taking.take(stream, most, rhythm, pause)
     asked = asyncio.ensure_future(anext(batches))
     await asyncio.sleep(0)
     return batches, asked
@@ -106,7 +108,7 @@ async def test_what_was_fetched_before_a_rebalance_is_left_to_its_owner():
     await batches.aclose()
 
 
-async def test_what_comes_right_behind_a_batch_waits_a_moment_for_company_and_the_first_does_not():
+async def test_what_comes_right_behind_a_batch_of_a_source_waits_for_company_and_the_first_does_not():
     stream, waited_s = Stream(), []
 
     async def pause(seconds: float) -> None:
@@ -118,18 +120,33 @@ async def test_what_comes_right_behind_a_batch_waits_a_moment_for_company_and_th
     assert numbers(await first) == [1] and not waited_s
     await stream.give(2)
     assert numbers(await anext(batches)) == [2, 3]
-    assert len(waited_s) == 1 and 0 < waited_s[0] <= taking.PACE_S
+    assert len(waited_s) == 1 and 0 < waited_s[0] <= taking.FROM_SOURCES.apart_s
     await batches.aclose()
 
 
-async def test_after_a_pause_nothing_waits(monkeypatch):
-    monkeypatch.setattr(taking, "PACE_S", 0.0)
+async def test_between_stages_each_batch_waits_a_moment_for_what_was_sent_with_it():
+    stream, waited_s = Stream(), []
+
+    async def pause(seconds: float) -> None:
+        waited_s.append(seconds)
+        await stream.give(10 + len(waited_s))
+
+    batches, first = await started(stream, 10, pause, taking.BETWEEN_STAGES)
+    await stream.give(1)
+    assert numbers(await first) == [1, 11]
+    await stream.give(2)
+    assert numbers(await anext(batches)) == [2, 12]
+    assert waited_s == 2 * [taking.BETWEEN_STAGES.company_s]
+    await batches.aclose()
+
+
+async def test_after_a_pause_nothing_waits():
     stream, waited_s = Stream(), []
 
     async def pause(seconds: float) -> None:
         waited_s.append(seconds)
 
-    batches, first = await started(stream, 10, pause)
+    batches, first = await started(stream, 10, pause, taking.Rhythm(apart_s=0.0))
     for number in (1, 2):
         await stream.give(number)
         assert numbers(await (first if number == 1 else anext(batches))) == [number]
@@ -137,7 +154,8 @@ async def test_after_a_pause_nothing_waits(monkeypatch):
     await batches.aclose()
 
 
-async def test_who_is_behind_waits_for_nobody(monkeypatch):
+@pytest.mark.parametrize("rhythm", [taking.FROM_SOURCES, taking.Rhythm(apart_s=1.0, company_s=1.0)])
+async def test_who_is_behind_waits_for_nobody(monkeypatch, rhythm):
     async def pause(seconds: float) -> None:
         raise AssertionError("a full batch waits, or the rest of one")
 
