@@ -59,8 +59,8 @@ def count_pieces(tokenizer: object, texts: Iterable[str]) -> np.ndarray:
         if text is not None:
             some.append(text)
         if some and (text is None or len(some) == AT_ONCE):
-            for found in tokenizer.encode_batch_fast(some, add_special_tokens=False):
-                np.add.at(counts, found.ids, 1)
+            read = tokenizer.encode_batch_fast(some, add_special_tokens=False)
+            counts += np.bincount([piece for found in read for piece in found.ids], minlength=len(counts))
             some = []
     return counts
 

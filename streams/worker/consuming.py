@@ -12,7 +12,6 @@ for one partition after the other, a tenth of a second each.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import types
 from collections.abc import Coroutine, Generator, Mapping
@@ -27,6 +26,8 @@ from mode.services import WaitResults
 
 __all__ = ["Consumer", "first_of", "go_back"]
 
+ANSWER_S = 60.0  # less than the 90 s after which Faust would stop looking for assignments, without a word
+
 
 class Consumer(FaustConsumer):
     """To be set as the transport's `Consumer`."""
@@ -39,15 +40,19 @@ class Consumer(FaustConsumer):
 
 
 async def go_back(consumer: AIOKafkaConsumer) -> dict[TopicPartition, int | None]:
-    """To where the group goes on, in every partition that is ours: that offset, or the beginning where it has None."""
-    parts = sorted(consumer.assignment())
-    offsets = dict(zip(parts, await asyncio.gather(*map(consumer.committed, parts)), strict=True))
-    with contextlib.suppress(IllegalStateError):  # taken from us meanwhile: whoever has them now goes back himself
-        for part, offset in offsets.items():
-            if offset:
-                consumer.seek(part, offset)
-        if begun := [part for part, offset in offsets.items() if not offset]:
-            await consumer.seek_to_beginning(*begun)
+    """To where the group goes on, in every partition that is ours: that offset, or the beginning where it has None.
+
+    Raises IllegalStateError where the partitions were moved meanwhile, for Faust to wait for the next ones, and
+    TimeoutError where the broker does not say: either, told as done, would let the flow go on in between.
+    """
+    state = consumer._subscription
+    ours, parts = state.subscription.assignment if state.subscription else None, sorted(consumer.assignment())
+    async with asyncio.timeout(ANSWER_S):
+        offsets = dict(zip(parts, await asyncio.gather(*map(consumer.committed, parts)), strict=True))
+    if state.reassignment_in_progress or state.subscription.assignment is not ours:
+        raise IllegalStateError("the partitions were moved while the broker was asked for their offsets")
+    for part, offset in offsets.items():
+        consumer.seek(part, offset or 0)  # below the log's start: `auto.offset.reset`, the earliest
     return offsets
 
 

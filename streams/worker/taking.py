@@ -7,7 +7,7 @@ a buffer, and who takes acknowledges.
 A batch costs 5 to 10 ms before it has a post in it (a dozen round trips to Redis and the broker), at four stages. The
 first stage begins no batch right behind another, and what it sent together comes to the next ones together, as they
 wait a moment for company. The first post after a pause waits for nothing else, and who is behind for nothing at all:
-what a batch had no room for, or fills one, is taken at once.
+what a batch had no room for is taken at once, and so is what fills one when it is looked at.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BATCH_BYTES = 262_144  # of large frames a batch holds few: some 800 posts of te
 
 
 class Rhythm(Struct, frozen=True):
-    """Seconds. apart_s: from a batch to the next, if that is not full; company_s: that its first record waits."""
+    """Seconds. apart_s: from a batch to the next, if that is not full; company_s: that each waits for more records."""
 
     apart_s: float = 0.0
     company_s: float = 0.0
@@ -64,8 +64,8 @@ async def take(
             early_s = max(due_s - clock(), rhythm.company_s)
             if len(buffer) < most and not behind and early_s > 0:
                 await pause(early_s)
-            due_s = clock() + rhythm.apart_s
             events = _next(buffer, stream.app.consumer_generation_id)
+            due_s = clock() + rhythm.apart_s if events else 0.0
             behind = bool(buffer)
             if not behind:
                 there.clear()

@@ -54,13 +54,13 @@ class Subscriber:
                     alert = msgspec.json.decode(record.value)
                     self.alerted.setdefault(alert["post"]["id"], now)
                     if cluster := alert.get("cluster_id"):
-                        self.placed.setdefault(alert["post"]["id"], (cluster, now))
                         self._told.setdefault(cluster, now)
+                        self.placed.setdefault(alert["post"]["id"], (cluster, now))
         self._consumer.close()
 
     def joined(self, written: dict[str, float]) -> dict[str, float]:
         """When each of these posts was placed in a cluster that had been told before it was written."""
-        return {i: at for i, (cluster, at) in self.placed.items() if self._told[cluster] < written.get(i, -1.0)}
+        return {i: at for i, (cluster, at) in list(self.placed.items()) if self._told[cluster] < written.get(i, -1.0)}
 
     def stop(self) -> None:
         self._end.set()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import IllegalStateError
 from mode import Service
 
+from streams.worker import consuming
 from streams.worker.consuming import first_of, go_back
 
 
@@ -103,3 +106,35 @@ async def test_what_was_fetched_and_not_committed_is_fetched_again(broker, tmp_p
             await consumer.getmany(timeout_ms=1_000)
         assert await go_back(consumer) == {never: None, begun: 2}
         assert [(await consumer.getone(place)).offset for place in (never, begun)] == [0, 2]
+
+
+@pytest.mark.parametrize("moved", ["begun", "done"])
+async def test_where_the_partitions_move_meanwhile_nothing_is_told_as_done(moved):
+    place, sought = TopicPartition("posts.raw", 0), []
+    before = SimpleNamespace(assignment=object())
+    state = SimpleNamespace(subscription=before, reassignment_in_progress=False)
+
+    async def committed(_: TopicPartition) -> int:
+        if moved == "begun":
+            state.reassignment_in_progress = True
+        else:
+            state.subscription = SimpleNamespace(assignment=object())
+        return 3
+
+    consumer = SimpleNamespace(
+        _subscription=state, assignment=lambda: {place}, committed=committed, seek=lambda *to: sought.append(to)
+    )
+    with pytest.raises(IllegalStateError):
+        await go_back(consumer)
+    assert not sought
+
+
+async def test_a_broker_that_does_not_say_where_the_group_goes_on_is_an_error(monkeypatch):
+    monkeypatch.setattr(consuming, "ANSWER_S", 0.01)
+    consumer = SimpleNamespace(
+        _subscription=SimpleNamespace(subscription=None, reassignment_in_progress=True),
+        assignment=lambda: {TopicPartition("posts.raw", 0)},
+        committed=lambda _: asyncio.Event().wait(),
+    )
+    with pytest.raises(TimeoutError):
+        await go_back(consumer)
