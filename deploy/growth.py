@@ -1,62 +1,57 @@
-"""`python deploy/growth.py`: draw growth.svg from bench_growth.json, and print its table.
+"""`python deploy/growth.py`: draw growth.svg from endurance.json, and print its table.
 
-The figures come from `crisis bench --only clusters.window.1 --rounds 1 --out deploy/bench_growth.json`: what the
-clusterer costs a post, and the most memory the process held (so nothing else in it), when so many posts had come.
+The figures come from `python -m tests.endurance 1000000 deploy/endurance.json`: what each stage costs a post, and the
+memory that one process with all of them holds, over a million posts in one window.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib
 import msgspec
 from matplotlib.figure import Figure
 
-from streams.commands.bench import Run
-
 HERE = Path(__file__).parent
-AIM_MB, AIM_GROWTH = 1_500, 1.5  # what is aimed at for a million posts: memory, and times the cost at ten thousand
+AIM_MB = 1_500  # for a million posts in the window
+STAGES = ("parse", "triage", "embed", "match", "alerts", "cluster", "save")  # in a post's order
+
+Part = Mapping[str, float]  # "posts" that had come, "memory_mb", and by stage CPU µs a post since the part before
 
 
-def points(run: Run) -> dict[int, dict[str, float]]:
-    """Posts that have come → µs a post ("at"), live clusters ("live") and peak memory ("mb"), as far as measured."""
-    found: dict[int, dict[str, float]] = {}
-    for name, metric in run.metrics.items():
-        if part := re.fullmatch(r"clusters\.window\.1\.(at|live|mb)_(\d+)", name):
-            found.setdefault(int(part[2]), {})[part[1]] = metric.median
-    return dict(sorted(found.items()))
+def table(parts: Sequence[Part]) -> str:
+    """Markdown, a row for each part."""
+    rows = [
+        f"| {part['posts']:,.0f} | {' | '.join(f'{part[stage]:.0f}' for stage in STAGES)} | "
+        f"{sum(part[stage] for stage in STAGES):,.0f} | {part['memory_mb']:,.0f} |"
+        for part in parts
+    ]
+    head = f"| posts that have come | {' | '.join(STAGES)} | all, µs a post | MB |"
+    return "\n".join([head, "|---" * (len(STAGES) + 3) + "|", *rows])
 
 
-def table(of: Mapping[int, Mapping[str, float]]) -> str:
-    """Markdown, a row for each number of posts."""
-    rows = [f"| {n:,} | {v['live']:,.0f} | {v['at']:.0f} | {v['mb']:,.0f} |" for n, v in of.items()]
-    return "\n".join(["| posts that have come | live clusters | µs a post | MB at most |", "|---|---|---|---|", *rows])
-
-
-def draw(of: Mapping[int, Mapping[str, float]], out: Path) -> None:
-    """Both curves over the number of posts, with what is aimed at."""
+def draw(parts: Sequence[Part], out: Path) -> None:
+    """What each stage costs, one on the other, and memory with what is aimed at, over the number of posts."""
     with matplotlib.rc_context({"svg.hashsalt": "growth", "font.size": 9}):  # the same figures, the same bytes
         figure = Figure(figsize=(8, 3), layout="constrained")
         cost, memory = figure.subplots(1, 2)
-        posts = list(of)
-        for axes, part, title, aim in (
-            (cost, "at", "clusterer, CPU µs a post", AIM_GROWTH * of[posts[0]]["at"]),
-            (memory, "mb", "memory at most, MB", AIM_MB),
-        ):
-            axes.plot(posts, [of[n][part] for n in posts], marker="o")
-            axes.axhline(aim, linestyle="--", color="grey", label="aimed at, at most")
-            axes.set(xscale="log", xlabel="posts that have come", title=title, ylim=(0, None))
-            axes.legend()
+        posts = [part["posts"] / 1000 for part in parts]
+        cost.stackplot(posts, *([part[stage] for part in parts] for stage in STAGES), labels=STAGES)
+        cost.set(title="CPU µs a post", xlabel="thousand posts that have come", ylim=(0, None))
+        cost.legend(ncols=2, loc="lower left")
+        memory.plot(posts, [part["memory_mb"] for part in parts])
+        memory.axhline(AIM_MB, linestyle="--", color="grey", label="aimed at, at most")
+        memory.set(title="memory, MB", xlabel="thousand posts that have come", ylim=(0, None))
+        memory.legend()
         figure.savefig(out, metadata={"Date": None})
 
 
 def main() -> None:
     """Read, print, draw."""
-    run = msgspec.json.decode((HERE / "bench_growth.json").read_bytes(), type=Run)
-    print(table(points(run)))
-    draw(points(run), HERE / "growth.svg")
+    parts = msgspec.json.decode((HERE / "endurance.json").read_bytes())["parts"]
+    print(table(parts))
+    draw(parts, HERE / "growth.svg")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import sys
 import time
 from collections import Counter
@@ -32,6 +33,7 @@ from models.encoders.ready import load, ready
 from models.pseudonyms import Pseudonyms
 from models.queries import load_queries
 from models.records import Origin
+from streams.commands.bench import commit_now
 from streams.commands.bench_scenarios import FRAME, START, invented_texts
 from streams.config import load_settings
 from streams.pipeline import clusters as placing
@@ -111,7 +113,9 @@ def main(posts: int = 100_000, out: str = "", share: float = 1.0) -> int:
     print(f"in the second half memory grew by {grew:.1f} MB a hundred thousand posts")
     if out:
         told = {
-            "command": f"python -m tests.endurance {posts} {out} {share:g}",
+            "command": f"python -m tests.endurance {posts} {Path(out).name} {share:g}",
+            "commit": commit_now(),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[2]:.1f}",
             "grew_mb_per_100k": round(grew, 1),
             "parts": rows,
         }
