@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from streams import metrics
 from streams.cli import COMMANDS, crisis
+from tests.chaos.table import rows, short_rows
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -63,6 +64,20 @@ def test_every_file_the_guides_name_exists(text):
     names |= set(re.findall(r"\]\(([\w./-]+)\)", text))
     assert names
     assert not [n for n in names if not (ROOT / n).exists()]
+
+
+def test_the_readme_and_the_page_of_faults_show_the_run_that_is_kept():
+    faults = json.loads((ROOT / "deploy/chaos.json").read_text())["faults"]
+    assert short_rows(faults) in README
+    assert rows(faults) in (ROOT / "deploy/chaos.md").read_text()
+
+
+def test_the_readme_shows_the_posts_a_second_that_are_kept():
+    kept = json.loads((ROOT / "deploy/bench_flow.json").read_text())["metrics"]
+    for shape in ("frames", "queries1000", "single"):
+        walls = [kept[f"e2e.1.{shape}.{who}.wall"] for who in ("worker", "workers2", "bare", "bytewax", "quix")]
+        cells = [f"{1e6 / wall['median']:,.0f}" for wall in walls]
+        assert f"| {' | '.join(cells)} |" in README, shape
 
 
 def test_the_documented_metrics_are_the_metrics():

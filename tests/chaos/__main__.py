@@ -1,6 +1,6 @@
 """The chaos suite, whole: `python -m tests.chaos [WORD …]` (make chaos). With words, only faults that hold one of them.
 
-Writes deploy/chaos.json and the table of deploy/chaos.md after each fault.
+Writes deploy/chaos.json and the tables of deploy/chaos.md and of the README after each fault.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.chaos.faults import FULL, Fault
 from tests.chaos.scene import RATE, scene
-from tests.chaos.table import HEAD, in_place, rows
+from tests.chaos.table import HEAD, in_place, rows, short_rows
 
 HERE = Path(__file__).parents[2] / "deploy"
 
@@ -56,6 +56,8 @@ def keep(done: dict[str, dict]) -> None:
     page = HERE / "chaos.md"
     load = f"Machine: {os.cpu_count()} cores, load average {os.getloadavg()[1]:.0f} at the end.\n\n"
     page.write_text(in_place(page.read_text(), rows(ordered)) if page.exists() else HEAD + load + rows(ordered))
+    readme = HERE.parent / "README.md"
+    readme.write_text(in_place(readme.read_text(), short_rows(ordered)))
 
 
 if __name__ == "__main__":

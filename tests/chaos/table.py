@@ -54,3 +54,14 @@ def rows(outcomes: Iterable[Mapping]) -> str:
         )
         lines.append(f"| {name} | {' | '.join(map(str, figures))} |")
     return "\n".join(lines) + "\n"
+
+
+def short_rows(outcomes: Iterable[Mapping]) -> str:
+    """The same for the README: what was lost, what came twice, how long it took."""
+    lines = ["| fault | posts | lost | doubled | recovered, s |", "|---|---:|---:|---:|---:|"]
+    for o in outcomes:
+        if "failed" in o:
+            lines.append(f"| {o['fault']} | | **not got over** | | |")
+        else:
+            lines.append(f"| {o['fault']} | {o['posts']:,} | {o['lost']} | {o['doubled']} | {o['recovery_s']:g} |")
+    return "\n".join(lines) + "\n"

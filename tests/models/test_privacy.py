@@ -47,6 +47,7 @@ def test_an_example_number_of_every_country_is_masked(region):
         "Phone 713-555-0188 homes flooded", "WhatsApp id 9876543210", "contact id: 713-555-0188",
         "फोन 9876543210 लोग फंसे हैं", "hubungi 81234567890 orang terjebak",
         "tel: 9876543210 families need food", "call 9876543210 people are trapped",
+        "_0532 123 45 67_", "call _+90 532 123 45 67_ now", "_call 0532 123 45 67_", "__05321234567__", "tel:_5551234_",
     ],
 )  # fmt: skip
 def test_a_number_is_masked_however_it_is_written(text):
@@ -71,7 +72,8 @@ def test_a_number_is_masked_however_it_is_written(text):
         "ISSN 2049-3630", "doi 10.1000/1820000", "10.1038/s41586-020-2649-2", "IBAN DE89 3704 0044 0532 0130 00",
         "case 2023/1234", "order 2023123456789012", "postcode 34000 34100", "PIN 560001", "192.168.100.200",
         "ver 1.2.3.4567890", "flight TK1234567", "https://x.example/status/1622501234567890123",
-        "id=1622501234567890123",
+        "id=1622501234567890123", "IMG_20230206_123456.jpg", "user_2023020612", "id_05321234567_x",
+        "https://x.example/_05321234567_", "_1,500,000 people_", "_2023-02-06_",
     ],
 )  # fmt: skip
 def test_what_is_counted_dated_measured_priced_or_named_is_not(text):
