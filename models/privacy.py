@@ -41,12 +41,12 @@ _DASH = r"\-\u2010-\u2013\u2212\uff0d"
 _RARE = r"*|~_·•"  # between the digits of a number that begins as one, or is announced; of anything else elsewhere
 _BETWEEN = rf"(?: ?[{_DASH}] ?|[ \u00a0\u3000().{_DASH}/,;（）／，、；{_RARE}]{{0,2}})"
 _CANDIDATE = re.compile(
-    rf"(?<!\d)(?<!\d[:.,])(?:[+＋]|[(（][+＋]?)?\d(?:{_BETWEEN}\d){{6,}}+(?!\d|_+[^\W_]|[%°]|[.,:]\d)"
+    rf"(?<!\d)(?<!\d[:.,])(?:[+＋]|[(（][+＋]?)?\d(?:{_BETWEEN}\d){{6,}}+(?!\d|_++[^\W_]|[%°]|[.,:]\d)"
 )
 _ENOUGH_DIGITS = re.compile(r"\d(?:[\W_]{0,3}\d){6}")  # cheap: nearly every post stops here
 _GLUED = re.compile(r"[\w/=&^$€£₹¥₺.,-]$")  # what goes on in a number or name: an announcement alone makes it a phone's
 _JOINED = re.compile(r"[\w$€£₹¥₺]")
-_OPENED, _CLOSED = re.compile(r"(?:^|(?<=\W))_{1,3}$"), re.compile(r"_{1,3}(?!\w)")  # emphasis, as in chats: _0532 …_
+_EDGES = re.compile(r"(?<![\w@#/])_+|_+(?=\W)"), re.compile(r"(?<=\W)_+|_+(?!\w)")  # emphasis, as in chats: _0532 …_
 _UNSPACED_LETTER = re.compile(
     "[\u0e00-\u0e4f\u0e80-\u0ecf\u1000-\u103f\u1780-\u17d3\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]"
 )
@@ -137,8 +137,10 @@ class _Numbers:
     def _judge(self, found: re.Match[str]) -> str:
         run, start = found.group(), found.start()
         before, after = self._text[max(0, start - 80) : start], self._text[found.end() : found.end() + 14]
-        before, after = _OPENED.sub("", before), _CLOSED.sub("", after, count=1) if after[:1] == "_" else after
-        if _IN_URL.search(before) or _MONEY_BEFORE.search(before) or _NAMED.search(before):
+        if _IN_URL.search(before):
+            return run
+        before, after = (edge.sub(" ", beside) for edge, beside in zip(_EDGES, (before, after), strict=True))
+        if _MONEY_BEFORE.search(before) or _NAMED.search(before):
             return run
         announced = bool(_ANNOUNCED.search(before))
         # A count, a price or a distance does not begin with a zero or a plus.

@@ -24,6 +24,7 @@ import numpy as np
 from msgspec import Struct
 
 from models.posts import MAX_TEXT_CHARS
+from streams.commands.bench import commit_now
 from tests.chaos.scene import Scene, scene
 from tests.chaos.traffic import HOSTILE_EVERY, is_hostile
 from tests.flow.scene import cpu_s
@@ -103,6 +104,7 @@ def main(seconds: float = 60.0, rate: float = 500.0, seed: int = 0, out: str = "
     if out:
         told = {
             "command": f"python -m tests.hostile.stream {seconds:g} {rate:g} {seed}",
+            "commit": commit_now(),
             "machine": {"cores": os.cpu_count(), "load": round(os.getloadavg()[1], 1)},
             "hostile_post_ms": round(extra_ms, 1),
             **{name: msgspec.to_builtins(one) for name, one in runs.items()},

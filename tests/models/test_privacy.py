@@ -48,6 +48,7 @@ def test_an_example_number_of_every_country_is_masked(region):
         "फोन 9876543210 लोग फंसे हैं", "hubungi 81234567890 orang terjebak",
         "tel: 9876543210 families need food", "call 9876543210 people are trapped",
         "_0532 123 45 67_", "call _+90 532 123 45 67_ now", "_call 0532 123 45 67_", "__05321234567__", "tel:_5551234_",
+        "_call 5551234_", "_phone_ 5551234", "*_call 713-555-0188 families stranded_*",
     ],
 )  # fmt: skip
 def test_a_number_is_masked_however_it_is_written(text):
@@ -74,6 +75,7 @@ def test_a_number_is_masked_however_it_is_written(text):
         "ver 1.2.3.4567890", "flight TK1234567", "https://x.example/status/1622501234567890123",
         "id=1622501234567890123", "IMG_20230206_123456.jpg", "user_2023020612", "id_05321234567_x",
         "https://x.example/_05321234567_", "_1,500,000 people_", "_2023-02-06_",
+        "_22000000 people_", "_USD 22000000_", "_order 2125550123_", "_ISBN 978-3-16-148410-0_", "@_2125550123",
     ],
 )  # fmt: skip
 def test_what_is_counted_dated_measured_priced_or_named_is_not(text):
