@@ -77,7 +77,8 @@ def main(config: Config) -> Manifest:
         packed.project(torch.from_numpy(turn.T), torch.from_numpy(-mean @ turn))
     graph, entering = encoder_graph(packed)
     if config.precision == "int8":
-        ids = source._ids([clean(text, source.cleaning) for text in texts])
+        seen = (*PROBES, *texts)  # with no text at all, which is unlike any
+        ids = source._ids([clean(text, source.cleaning) for text in seen])
         batches = (pad([ids[i] for i in rows]) for rows in micro_batches([len(post) for post in ids], 512))
         ranges = observed_ranges(graph, entering, batches)
         graph, _ = encoder_graph(packed, ranges, config.reduce_range)
