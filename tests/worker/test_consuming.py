@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.errors import IllegalStateError
 from mode import Service
 
@@ -106,6 +107,26 @@ async def test_what_was_fetched_and_not_committed_is_fetched_again(broker, tmp_p
             await consumer.getmany(timeout_ms=1_000)
         assert await go_back(consumer) == {never: None, begun: 2}
         assert [(await consumer.getone(place)).offset for place in (never, begun)] == [0, 2]
+
+
+@pytest.mark.kafka
+async def test_where_nothing_was_committed_and_the_first_records_are_gone_the_oldest_kept_is_fetched(
+    apache_kafka, tmp_path
+):
+    place, options = TopicPartition(tmp_path.name, 0), {"bootstrap_servers": apache_kafka}
+    async with AIOKafkaProducer(**options) as producer:
+        for n in range(4):
+            await producer.send_and_wait(place.topic, b"%d" % n, partition=0)
+    admin = AIOKafkaAdminClient(**options)
+    await admin.start()
+    try:
+        await admin.delete_records({place: RecordsToDelete(3)})
+    finally:
+        await admin.close()
+    async with AIOKafkaConsumer(group_id=place.topic, auto_offset_reset="earliest", **options) as consumer:
+        consumer.assign([place])
+        assert await go_back(consumer) == {place: None}
+        assert (await consumer.getone(place)).offset == 3
 
 
 @pytest.mark.parametrize("moved", ["begun", "done"])

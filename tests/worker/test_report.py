@@ -10,6 +10,7 @@ import faust
 import pytest
 from faust.types import TP
 
+from streams.config import load_settings
 from streams.worker import app as application
 from streams.worker import report
 from streams.worker.report import Ends, _broker_trouble
@@ -81,6 +82,39 @@ async def test_a_broker_that_dies_is_told_within_four_seconds_so_that_the_page_s
         looked += 1
     assert now - died <= 4.0 and looked == 3
     ends._asked.cancel()
+
+
+async def test_a_new_worker_says_that_it_is_there_before_it_asks_the_broker_how_far_behind_it_is(monkeypatch):
+    happened: list[str] = []
+
+    async def asked(*_: object) -> dict:
+        happened.append("asked")
+        return {PART: 9}
+
+    async def tell(status: object) -> None:
+        happened.append(f"told {status.lag}")
+        app.should_stop = happened.count("asked") == 1 and len(happened) == 3
+
+    monkeypatch.setattr(report, "EVERY_S", 0.01)
+    monkeypatch.setattr(report, "_ends", asked)
+    settings = load_settings()
+    work = SimpleNamespace(computing=False, returned=dict, turns=dict, longest_s=lambda _: 0.0)
+    untroubled = SimpleNamespace(trouble="")
+    runtime = SimpleNamespace(
+        work=work,
+        tell=tell,
+        pace=SimpleNamespace(told=lambda _: None),
+        encoder=SimpleNamespace(version="v"),
+        takeover=untroubled,
+        sender=untroubled,
+        serving=SimpleNamespace(current=SimpleNamespace(name="v")),
+    )
+    committed = SimpleNamespace(_committed_offset={TP(*PART): 3}, assignment=lambda: {TP(*PART)})
+    app = SimpleNamespace(should_stop=False, rebalancing=False, runtime=runtime, consumer=committed)
+    heart = SimpleNamespace(beat=lambda: None)
+    async with asyncio.timeout(10):
+        await report.report_forever(app, settings, ["normalise"], heart, None, {})
+    assert happened == ["told {'posts.raw': 0}", "asked", "told {'posts.raw': 6}"]
 
 
 def test_a_worker_that_does_not_end_in_order_says_so_and_why_before_it_ends(monkeypatch, caplog):
