@@ -4,8 +4,8 @@
                        Once they are given, only what is likelier than all of them alerts: a flood does not spend the
                        budget many times over, and the clearest call still comes through.
     target precision   the bar lies where the mean probability of what lies above it is the target: with calibrated
-                       probabilities that is the share of alerts that are right. For all queries without a bar of their
-                       own.
+                       probabilities that is the share of alerts that are right. Of one query, or of all without a bar
+                       of their own together.
 
 What is held against a bar is a reading's standing: its score with a learnt head, as `match.alert_probability` is, and
 its probability without one. Only the suggestion probability lies below every bar. The clock is the posts' `seen_at`.
@@ -136,21 +136,23 @@ class Bars:
 
         learn: let these posts move the bars; False where they are only looked at, in a trial.
         """
-        place, budgets = matcher.place, matcher.budgets
-        target = self._config.target_precision
-        common = frozenset() if target is None else matcher.followers
-        if not (budgets or common):
+        place, budgets, targets = matcher.place, matcher.budgets, dict(matcher.targets)
+        common = frozenset() if self._config.target_precision is None else matcher.followers
+        if common:
+            targets[OTHERS] = self._target
+        if not (budgets or targets):
             return list(found)
         seen_at = {post.id: post.seen_at for post in posts}
         if learn:
-            self._learn(found, seen_at, matcher, budgets, common, partition)
-            self._recent = {name: r for name, r in self._recent.items() if name in budgets or name == OTHERS}
+            self._learn(found, seen_at, matcher, budgets, targets, common, partition)
+            self._recent = {name: r for name, r in self._recent.items() if name in budgets or name in targets}
             self.now = {name: bar for name, bar in self.now.items() if name in self._recent}
         settled = []
         for match in found:
             name = OTHERS if match.query_id in common else match.query_id
-            if name == OTHERS or name in budgets:
-                match = self._levelled(match, name, budgets.get(name), matcher, place[match.query_id], learn)
+            if name in budgets or name in targets:
+                bar = self._bar(match, name, budgets.get(name), targets.get(name), learn)
+                match = self._levelled(match, name, bar, matcher, place[match.query_id], learn)
             settled.append(match)
         kept = settled if self._config.suggestions else [m for m in settled if m.level == "alert"]
         return _alerts_first(kept)
@@ -161,13 +163,14 @@ class Bars:
         seen_at: Mapping[str, float],
         matcher: Matcher,
         budgets: Mapping[str, float],
+        targets: Mapping[str, float],
         common: frozenset[str],
         partition: int,
     ) -> None:
         first: set[str] = set()
         for match in found:
             seen = Seen(seen_at[match.post_id], matcher.standing(match), match.probability or 0.0)
-            if match.query_id in budgets:
+            if match.query_id in budgets or match.query_id in targets:
                 self._recent.setdefault(match.query_id, Recent()).add(match.post_id, seen)
             elif match.query_id in common and match.post_id not in first:  # a post has one alert
                 first.add(match.post_id)
@@ -176,8 +179,8 @@ class Bars:
             self._seen[partition] = max(seen_at.values())
             newest = max(self._seen.values())
             self._seen = {p: at for p, at in self._seen.items() if at > newest - HOUR_S}
-        if common:
-            self.now[OTHERS] = self._floor(precision_bar(self._recent.get(OTHERS, Recent()), self._target))
+        for name in {match.query_id for match in found} & targets.keys() | ({OTHERS} & targets.keys()):
+            self.now[name] = self._floor(precision_bar(self._recent.get(name, Recent()), targets[name]))
 
     @property
     def _target(self) -> float:
@@ -186,18 +189,18 @@ class Bars:
     def _floor(self, bar: float) -> float:
         return max(bar, self._config.suggestion_probability)
 
-    def _levelled(
-        self, match: Match, name: str, per_hour: float | None, matcher: Matcher, index: int, learn: bool
-    ) -> Match:
+    def _bar(self, match: Match, name: str, per_hour: float | None, target: float | None, learn: bool) -> float:
+        """The standing from which this reading alerts, as of now."""
         recent = self._recent.get(name)
         if per_hour is not None and recent is not None and learn:
-            share = len(self._seen) / self._partitions if self._partitions > len(self._seen) else 1.0
-            again = match.post_id in recent.readings and recent.readings[match.post_id].given  # a frame come once more
-            bar = 0.0 if again else budget_bar(recent, max(per_hour * share, 1e-3))
-            if not again:
-                self.now[name] = self._floor(bar)
-        bar = self.now.get(name, self._config.alert_probability)
-        alerts = matcher.standing(match) >= bar
+            known = recent.readings.get(match.post_id)
+            if known is None or not known.given:  # else a frame has come once more
+                share = len(self._seen) / self._partitions if self._partitions > len(self._seen) else 1.0
+                self.now[name] = self._floor(budget_bar(recent, max(per_hour * share, 1e-3)))
+        return self.now.get(name, self._config.alert_probability if target is None else target)
+
+    def _levelled(self, match: Match, name: str, bar: float, matcher: Matcher, index: int, learn: bool) -> Match:
+        recent, alerts = self._recent.get(name), matcher.standing(match) >= bar
         if alerts and recent is not None and learn and match.post_id in recent.readings:
             recent.give(match.post_id)
         return msgspec.structs.replace(

@@ -12,6 +12,7 @@ from models.calibration import Calibration
 from models.contrast import Contrast
 from models.encoders.protocol import Encoder
 from models.queries import Query
+from models.records import Kind
 
 __all__ = ["Directions", "Look", "by_value"]
 
@@ -40,6 +41,8 @@ class Look(NamedTuple):
     rows: np.ndarray  # (languages, d + 1): its directions, the constant last
     mean: float = 0.0  # of its scores on the background
     spread: float = 0.0
+    mean_among: float = 0.0  # of its scores on the others' sentences of its kind; of a notice, on the background
+    spread_among: float = 0.0
     stack: np.ndarray | None = None  # (k, d + 1): of which `rows` are a part, from `first` on
     first: int = 0
 
@@ -66,16 +69,21 @@ class Directions:
         self.dim = encoder.dim
         self.background: np.ndarray  # (b, d)
         self._held: Contrast
+        self._among: dict[Kind, np.ndarray]  # (s, d): the others' sentences of each kind
         looks: list[Look | None] = [None] * len(queries) if known is None else list(known)
         fresh = [i for i, look in enumerate(looks) if look is None]
         fixed = [] if before else [*background, *(text for query in others for _, text in query.texts())]
         place, vectors = _encode_once(encoder, [*(t for i in fresh for _, t in queries[i].texts()), *fixed])
         if before:
-            self.background, self._held = before.background, before._held
+            self.background, self._held, self._among = before.background, before._held, before._among
         else:
             self.background = vectors[[place[text] for text in background]]
             held = [(query, vectors[[place[text] for _, text in query.texts()]]) for query in others]
             self._held = Contrast(self.background, held, share)
+            self._among = {
+                kind: np.vstack([own for query, own in held if query.kind == kind])
+                for kind in {query.kind for query, _ in held}
+            }
         for i in fresh:
             langs, texts = [lang for lang, _ in queries[i].texts()], [text for _, text in queries[i].texts()]
             sentences = vectors[[place[text] for text in texts]]
@@ -88,7 +96,7 @@ class Directions:
         room, used = sum(map(len, stacks.values())), sum(len(look.rows) for look in self.looks)
         if len(stacks) > MOST_STACKS or room > 2 * used:  # what was changed or went is held as long as its neighbours
             self._stack(range(len(self.looks)))
-        self._measure(fresh)
+        self._measure(fresh, [query.kind for query in queries])
 
     def _stack(self, which: Sequence[int] | range) -> None:
         """Let the directions of these queries lie one after another, so that those of many are found by one look-up."""
@@ -97,20 +105,27 @@ class Directions:
             own = self.looks[i]
             self.looks[i] = own._replace(rows=matrix[at : at + len(own.rows)], stack=matrix, first=at)
 
-    def _measure(self, fresh: Sequence[int]) -> None:
-        """Note the mean and the spread of new queries' scores on the background."""
-        for start in range(0, len(fresh), AT_ONCE):
-            some = fresh[start : start + AT_ONCE]
-            found = self.scores(self.background, np.array(some))
-            if not len(found):
-                continue
-            for i, mean, spread in zip(some, found.mean(axis=0), found.std(axis=0), strict=True):
-                self.looks[i] = self.looks[i]._replace(mean=float(mean), spread=float(spread))
+    def _measure(self, fresh: Sequence[int], kinds: Sequence[Kind]) -> None:
+        """Note the mean and the spread of new queries' scores on the background, and among what is of their kind."""
+        for kind in dict.fromkeys(kinds[i] for i in fresh):
+            of_kind, among = [i for i in fresh if kinds[i] == kind], self._among.get(kind, self.background)
+            for start in range(0, len(of_kind), AT_ONCE):
+                some = of_kind[start : start + AT_ONCE]
+                measured = [_spread(self.scores(texts, np.array(some))) for texts in (self.background, among)]
+                for i, (mean, spread), (mean_among, spread_among) in zip(some, *measured, strict=True):
+                    self.looks[i] = self.looks[i]._replace(
+                        mean=mean, spread=spread, mean_among=mean_among, spread_among=spread_among
+                    )
 
     @cached_property
     def usual(self) -> np.ndarray:
         """(q, 2) float32: the mean and the spread of each query's scores on the background; else zeros."""
         return np.array([(look.mean, look.spread) for look in self.looks], np.float32).reshape(-1, 2)
+
+    @cached_property
+    def among(self) -> np.ndarray:
+        """(q, 2) float32: the mean and the spread of each query's scores on sentences of its kind; else zeros."""
+        return np.array([(look.mean_among, look.spread_among) for look in self.looks], np.float32).reshape(-1, 2)
 
     @cached_property
     def matrix(self) -> np.ndarray:
@@ -189,6 +204,13 @@ class Directions:
                 found.setdefault(_base(lang), []).append(at)
             known = self._by_language[index] = {lang: np.array(places) for lang, places in found.items()}
         return known
+
+
+def _spread(scores: np.ndarray) -> list[tuple[float, float]]:
+    """The mean and the spread of each column; zeros of no rows."""
+    if not len(scores):
+        return [(0.0, 0.0)] * scores.shape[1]
+    return list(zip(scores.mean(axis=0).tolist(), scores.std(axis=0).tolist(), strict=True))
 
 
 def by_value(values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

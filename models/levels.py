@@ -113,7 +113,7 @@ class Levels:
     def _moves(self, query: Query) -> bool:
         """Does its bar follow the stream (models/bars.py)?"""
         follows = self._config.target_precision is not None and query.follows_target
-        return query.alerts_per_hour is not None or follows
+        return query.alerts_per_hour is not None or query.target_precision is not None or follows
 
     def score_at(self, index: int, probability: float) -> float:
         """The score at which a query stands at this probability."""

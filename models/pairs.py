@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.reading import LEAST_SPREAD, logistic
 from models.records import KINDS, Kind, Post
 from models.standing import StandingQueries
 
@@ -52,24 +51,27 @@ def reached_by_scored(matcher: StandingQueries, vectors: np.ndarray, posts: Sequ
 
 def reached_by_screened(matcher: StandingQueries, vectors: np.ndarray, posts: Sequence[Post] | None) -> Pairs:
     """What all other queries reach. vectors: (n, d)."""
-    head, levels, usual = matcher.head, matcher.levels, matcher.usual
-    gates: dict[Kind, np.ndarray] = {}
+    head, levels, among = matcher.head, matcher.levels, matcher.among
+    likely_kind: dict[Kind, np.ndarray] = {}  # how likely each post is of the kind at all
+    scored_kind: dict[Kind, np.ndarray] = {}  # the most that a score can be
     adds: dict[Kind, np.ndarray] = {kind: np.zeros(len(vectors), np.float32) for kind in KINDS}
-    weights = {kind: head.weights_unknown(kind) for kind in KINDS} if head else {}
     if head and matcher.screens:
         found = head.log_probabilities(vectors)
-        gates = {kind: head.gate_of(found, kind) for kind in KINDS}
-        adds = {kind: weights[kind].gate * gates[kind] / (weights[kind].query or 1.0) for kind in KINDS}
+        likely_kind = {kind: head.may_be(found, kind) for kind in KINDS}
+        scored_kind = {kind: likely_kind[kind] * head.cleared(found, kind) for kind in KINDS}
+        adds = {kind: matcher.added_by_kind(kind, most) for kind, most in scored_kind.items()}
     rows, which = matcher.screened(vectors, adds, posts)
-    scores = matcher.directions.scores_of(vectors, rows, which)
+    scores = likely = matcher.directions.scores_of(vectors, rows, which)
     if head and len(rows):
-        kinds = matcher.kinds[which]
-        query, gate, bias = np.array([(w.query, w.gate, w.bias) for w in weights.values()], np.float32)[kinds].T
-        looked = (scores - usual[which, 0]) / np.maximum(usual[which, 1], LEAST_SPREAD)
-        scores = logistic(query * looked + (bias + gate * np.stack(list(gates.values()))[kinds, rows]))
+        kinds, looks = matcher.kinds[which], np.empty(len(rows), np.float32)
+        for at, kind in enumerate(KINDS):
+            own = kinds == at
+            looks[own] = head.looks(kind, scores[own], among[which[own]])
+        scores = np.stack(list(scored_kind.values()))[kinds, rows] * looks
+        likely = np.stack(list(likely_kind.values()))[kinds, rows] * looks
     over = scores >= levels.lowest[which]
-    rows, which, scores = rows[over], which[over], scores[over]
-    likely = scores if head else levels.likely(scores, which)
+    rows, which, scores, likely = rows[over], which[over], scores[over], likely[over]
+    likely = likely if head else levels.likely(scores, which)
     return Pairs(rows, which, scores, likely, scores, np.zeros(len(rows), np.float32))
 
 

@@ -22,7 +22,7 @@ from models.filters import Where, check_where
 from models.moments import epoch_s, has_zone
 from models.records import KINDS, Kind, is_notice
 
-__all__ = ["Query", "aid_queries", "background_texts", "check_query", "load_queries", "read_pack"]
+__all__ = ["BARS", "Query", "aid_queries", "background_texts", "check_query", "load_queries", "read_pack"]
 
 IASC_CLUSTERS = (
     "CCCM",
@@ -39,6 +39,9 @@ IASC_CLUSTERS = (
 )
 
 
+BARS = ("threshold", "probability", "alerts_per_hour", "target_precision")  # one of them says from where on it alerts
+
+
 class Query(Struct, frozen=True, dict=True, omit_defaults=True, forbid_unknown_fields=True):  # dict: to keep a hash
     """One standing question. `sentences` maps a language code to what people write there."""
 
@@ -53,6 +56,7 @@ class Query(Struct, frozen=True, dict=True, omit_defaults=True, forbid_unknown_f
     where: Where | None = None  # which posts it reads at all
     probability: float | None = None  # from which it alerts; in place of match.alert_probability
     alerts_per_hour: float | None = None  # or so many an hour: the probability follows the stream (models/bars.py)
+    target_precision: float | None = None  # or so that this share of its alerts is right, likewise
     expires: str = ""  # RFC 3339; posts seen from then on are not read by it
 
     @cached_property
@@ -68,7 +72,7 @@ class Query(Struct, frozen=True, dict=True, omit_defaults=True, forbid_unknown_f
     @property
     def follows_target(self) -> bool:
         """Has nobody said from where on it alerts?"""
-        return self.threshold is None and self.probability is None and self.alerts_per_hour is None
+        return all(getattr(self, name) is None for name in BARS)
 
     def texts(self) -> list[tuple[str, str]]:
         """(language, sentence) of every sentence, in file order."""
@@ -92,11 +96,13 @@ def check_query(query: Query) -> Query:
 
 
 def _check_bar(query: Query) -> None:
-    given = [name for name in ("threshold", "probability", "alerts_per_hour") if getattr(query, name) is not None]
+    given = [name for name in BARS if getattr(query, name) is not None]
     if len(given) > 1:
         raise QueryError(f"query {query.id} has {' and '.join(given)}: give one of them")
-    if query.probability is not None and not 0 < query.probability < 1:
-        raise QueryError(f"query {query.id}: probability {query.probability} is not between 0 and 1")
+    for name in ("probability", "target_precision"):
+        share = getattr(query, name)
+        if share is not None and not 0 < share < 1:
+            raise QueryError(f"query {query.id}: {name} {share} is not between 0 and 1")
     if query.alerts_per_hour is not None and not 0 < query.alerts_per_hour < float("inf"):
         raise QueryError(f"query {query.id}: alerts_per_hour {query.alerts_per_hour} must be more than 0")
     if query.expires and not has_zone(query.expires):

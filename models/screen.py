@@ -151,6 +151,7 @@ class Screen:
                 if block.ends <= first:
                     continue
                 rows = rows[_readable(block, origins)]
+            rows = rows[adds[block.kind][rows] > -np.inf]  # of the others no query of the kind can be reached
             if not len(rows):
                 continue
             bound = block.bias + np.float32(lost) * block.norm + np.float32(length) * block.lost + np.float32(ROUNDING)

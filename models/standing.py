@@ -19,6 +19,7 @@ from models.encoders.protocol import Encoder
 from models.errors import VersionMismatch
 from models.feedback.fit import Feedback, Space
 from models.levels import Levels, MatchConfig, Thresholds
+from models.own_sentences import OwnSentences
 from models.queries import Query
 from models.reading import LEAST_SPREAD, logit
 from models.records import KINDS, Kind, Match, Post, is_notice
@@ -55,13 +56,13 @@ class StandingQueries:
                 f"calibration for contrast {calibration.contrast}, the setting is {config.contrast}: set it back, or"
                 f" recalibrate with `python -m training.calibrate laptop contrast={config.contrast}`"
             )
-        self.config, self._calibration = config, calibration
+        self.config, self.calibration = config, calibration
         self.queries = sorted(queries, key=lambda q: q.id)
         self.encoder_version, self.dim = encoder.version, encoder.dim
         others = bundled_queries() if contrast is None else tuple(contrast)
         if before and (before.config, before.encoder_version) != (config, encoder.version):
             before = None
-        if before and before._calibration is not calibration:
+        if before and before.calibration is not calibration:
             before = None
         kept, looks = self._take_over(before)
         self.directions: Directions = Directions(
@@ -75,9 +76,13 @@ class StandingQueries:
             looks,
         )
         self.head = calibration.head if calibration else None
+        earlier_own = before.own_sentences if before else None
+        self.own_sentences: OwnSentences = OwnSentences(
+            self.queries, self.head, others, encoder, self.directions, earlier_own
+        )
         self.feedback: Feedback | None = None
-        self.usual = self.directions.usual  # (q, 2)
-        usual = self.usual if len(self.directions.background) > 1 else None
+        self.among = self.directions.among  # (q, 2)
+        usual = self.directions.usual if len(self.directions.background) > 1 else None
         earlier = (before.levels, kept) if before else None
         self.levels: Levels = Levels(config, self.queries, usual, calibration, earlier)
         self._divide(before, kept)
@@ -104,7 +109,7 @@ class StandingQueries:
     def _divide(self, before: Self | None, kept: np.ndarray) -> None:
         """Sort the queries into those that are scored for every post and those that are screened."""
         reachable = self.levels.lowest > (1e-6 if self.head else -1.0)  # (q,): the others are reached by every post
-        known = self.head.place if self.head else self._calibration.queries if self._calibration else {}
+        known = self.head.place if self.head else self.calibration.queries if self.calibration else {}
         self._screened = np.array([q.id not in known for q in self.queries], bool) & reachable
         if self.head:
             rising = {kind for kind in KINDS if self.head.weights_unknown(kind).query > 0}
@@ -122,7 +127,7 @@ class StandingQueries:
             rows[:, -1] -= lowest
             return rows.astype(np.float32)
         weights = self.head.weights_unknown(self.queries[index].kind)
-        mean, spread = float(self.usual[index, 0]), max(float(self.usual[index, 1]), LEAST_SPREAD)
+        mean, spread = float(self.among[index, 0]), max(float(self.among[index, 1]), LEAST_SPREAD)
         rows[:, -1] -= mean
         rows /= spread
         rows[:, -1] -= (float(logit(np.array(lowest))) - weights.bias) / weights.query
@@ -137,6 +142,11 @@ class StandingQueries:
     def budgets(self) -> dict[str, float]:
         """Alerts an hour of the queries that have such a budget, by id."""
         return {q.id: q.alerts_per_hour for q in self.queries if q.alerts_per_hour is not None}
+
+    @cached_property
+    def targets(self) -> dict[str, float]:
+        """The share of their alerts that is to be right, of the queries that have such a target, by id."""
+        return {q.id: q.target_precision for q in self.queries if q.target_precision is not None}
 
     @cached_property
     def followers(self) -> frozenset[str]:
@@ -182,6 +192,26 @@ class StandingQueries:
     def screens(self) -> bool:
         """Are there others?"""
         return bool(self._screened.any())
+
+    def added_by_kind(self, kind: Kind, most: np.ndarray) -> np.ndarray:
+        """(n,): what posts add to the directions of the screened queries of a kind, at most; −∞ where none can be
+        reached. most: (n,), the highest score a post can have.
+
+        most · logistic(x) ≥ lowest needs x ≥ logit(lowest / most), which is no less than logit(lowest) − log(most).
+        """
+        assert self.head
+        with np.errstate(divide="ignore"):
+            adds: np.ndarray = np.log(most) / (self.head.weights_unknown(kind).query or 1.0)
+        return np.where(most >= self._least.get(kind, np.inf), adds, -np.inf)
+
+    @cached_property
+    def _least(self) -> dict[Kind, float]:
+        """The lowest level of the screened queries of each kind."""
+        found: dict[Kind, float] = {}
+        for i in np.flatnonzero(self._screened):
+            kind = self.queries[i].kind
+            found[kind] = min(found.get(kind, np.inf), float(self.levels.lowest[i]))
+        return found
 
     def screened(
         self, vectors: np.ndarray, adds: Mapping[Kind, np.ndarray], posts: Sequence[Post] | None
@@ -244,8 +274,10 @@ class StandingQueries:
         """(n, d) → (n, q) float32: how likely each query is a right reading. None without a learnt head."""
         if not self.head or not self.queries:
             return None
-        usual = self.usual if which is None else self.usual[which]
-        return self.head.probabilities(self._chosen(which), vectors, self.directed(vectors, which), usual)
+        among = self.among if which is None else self.among[which]
+        likely = self.head.probabilities(self._chosen(which), vectors, self.directed(vectors, which), among)
+        every = range(len(self.queries)) if which is None else which.tolist()
+        return self.own_sentences.raised(self.head, vectors, likely, every)
 
     def shared(self, vectors: np.ndarray, likely: np.ndarray, which: np.ndarray | None = None) -> np.ndarray:
         """(n, q) scores from what `probabilities` gave for the same queries; with a head."""

@@ -73,7 +73,9 @@ def terms_of(
     for i, at in by_value(np.asarray(which, np.int64)):
         if head and log_probabilities is not None:
             directed = matcher.directed(vectors[at], np.array([i]))
-            (of,) = head.terms([matcher.queries[i]], vectors[at], log_probabilities[at], directed, matcher.usual[[i]])
+            found = log_probabilities[at]
+            (read,) = head.terms([matcher.queries[i]], vectors[at], found, directed, matcher.among[[i]])
+            of = matcher.own_sentences.terms(head, i, vectors[at], found, read)
         else:
             of = matcher.levels.terms(i, scores[at])
         for row, place in enumerate(at):

@@ -36,6 +36,7 @@ from training.class_material import MAY_LEARN, Asked, Shares, Taught, read_mater
 from training.jobs import cache_dir, run, write_atomically, write_result
 from training.keeping import keeping
 from training.languages import fit_languages
+from training.own_queries import as_people_add_them, directions_of
 from training.posts import LabelledPost, classes
 from training.several import fit_several
 
@@ -99,42 +100,54 @@ def right_readings(posts: Sequence[LabelledPost], query_ids: Sequence[str]) -> n
     return np.array([[query in post.right for query in query_ids] for post in posts])
 
 
-def calibrated(head: Head, matcher: Matcher, posts: Sequence[LabelledPost], vectors: np.ndarray) -> Head:
+def calibrated(
+    head: Head, matcher: Matcher, encoder: Encoder, posts: Sequence[LabelledPost], vectors: np.ndarray, seed: int
+) -> Head:
     """The head with its terms fitted on posts it never saw, each weighing what it stands for.
 
     Each set's weights are made to mean 1, so that a set drawn thinly does not outweigh the rest.
     """
     found, scores = head.log_probabilities(vectors), matcher.directed(vectors)
-    standard = (scores - matcher.usual[:, 0]) / matcher.usual[:, 1]
     mean = {origin: np.mean([p.weight for p in posts if p.origin == origin]) for origin in {p.origin for p in posts}}
     weight = np.array([p.weight / mean[p.origin] for p in posts])
     either = head.gate(found, *AID)
     aid, notices = _classed(head, matcher, notice=False), _classed(head, matcher, notice=True)
 
-    def terms(which: list[int], seen: np.ndarray, gate: np.ndarray | None) -> Terms:
+    def taught(which: list[int]) -> Terms:
         """Of the log-odds that a reading is right, over all readings of these queries."""
         ids = [matcher.queries[i].id for i in which]
-        read = [head.log_odds(found, name) for name in ids] if gate is None else list(gate.T)
         right = right_readings(posts, ids)
-        features = np.stack([np.stack(read, axis=1).ravel(), seen[:, which].ravel()], axis=1)
+        read = np.stack([head.log_odds(found, name) for name in ids], axis=1)
+        features = np.stack([read.ravel(), scores[:, which].ravel()], axis=1)
         (first, query), bias = fit_terms(features, right.ravel(), np.repeat(weight, len(which)))
-        shares = {"head" if gate is None else "gate": round(float(first), 4)}
-        return Terms(query=round(float(query), 4), bias=round(bias, 4), **shares)
+        return Terms(query=round(float(query), 4), head=round(float(first), 4), bias=round(bias, 4))
 
-    own = np.stack([head.gate(found, matcher.queries[i].kind) for i in aid], axis=1)
-    any_notice = np.repeat(head.gate(found, *NOTICES)[:, None], len(notices), axis=1)
+    def unknown(which: list[int]) -> Terms:
+        """Of the log-odds that a post of a query's kind is right for it, were it added by a person."""
+        own = as_people_add_them([matcher.queries[i] for i in which], seed)
+        standard = directions_of(own, encoder, vectors)
+        right = right_readings(posts, [one.bundled for one in own])
+        kinds = {kind: NOTICES if is_notice(f"{kind}.") else (kind,) for kind in {one.query.kind for one in own}}
+        of_kind = {
+            kind: np.array([any(name.partition(".")[0] in alike for name in post.right) for post in posts])
+            for kind, alike in kinds.items()
+        }
+        told = np.stack([of_kind[one.query.kind] for one in own], axis=1)
+        (query,), bias = fit_terms(standard[told][:, None], right[told], np.repeat(weight, len(own))[told.ravel()])
+        return Terms(query=round(float(query), 4), bias=round(bias, 4))
+
     wanted = right_readings(posts, [matcher.queries[i].id for i in aid]).any(axis=1)
     (k,), d = fit_terms(either[:, None], wanted, weight)
     scaled = msgspec.structs.replace(
         head,
-        taught=terms(aid, scores, None),
-        unknown=terms(aid, standard, own),
+        taught=taught(aid),
+        unknown=unknown(aid),
         actionable=Terms(query=0.0, gate=round(float(k), 4), bias=round(d, 4)),
-        taught_notice=terms(notices, scores, None),
-        unknown_notice=terms(notices, standard, any_notice),
+        taught_notice=taught(notices),
+        unknown_notice=unknown(notices),
     )
     queries = [matcher.queries[i] for i in aid]
-    likely = scaled.probabilities(queries, vectors, scores[:, aid], matcher.usual[aid])
+    likely = scaled.probabilities(queries, vectors, scores[:, aid], matcher.among[aid])
     first = scaled.shared(queries, vectors, likely).argmax(axis=1)
     right = right_readings(posts, [query.id for query in queries])
     rows = np.arange(len(posts))
@@ -223,7 +236,7 @@ def fit(
     )
     matcher = ready(Loaded(OWN, encoder), queries).matcher
     scaling = that_scale(posts)
-    head = calibrated(head, matcher, scaling, encoder.encode([p.text for p in scaling]))
+    head = calibrated(head, matcher, encoder, scaling, encoder.encode([p.text for p in scaling]), config.seed)
     return Calibration(encoder.version, material_hash(background_texts(), aid_queries()), {}, NO_FALLBACK, head=head)
 
 

@@ -78,6 +78,8 @@ def _bar(q: Query) -> str:
         return f"{q.probability:.0%} likely"
     if q.alerts_per_hour is not None:
         return f"{q.alerts_per_hour:g} an hour"
+    if q.target_precision is not None:
+        return f"{q.target_precision:.0%} right"
     return "calibrated" if q.threshold is None else f"score {q.threshold:.3f}"
 
 
@@ -124,6 +126,9 @@ def add(
     file: Path | None,
 ) -> None:
     """Add a query, or sentences to one that exists; what is given beside them replaces what it had.
+
+    A bundled query keeps what it learnt: sentences added to it are looked for beside that. A need finds needs alone, an
+    offer offers: what a sentence is about counts as far as the post is of that kind.
 
     \b
     crisis query add need.boats "We need a boat to get off the roof" "Send boats to the school"

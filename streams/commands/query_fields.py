@@ -13,21 +13,27 @@ import msgspec
 from models.errors import ConfigError, QueryError
 from models.filters import Where, located
 from models.moments import rfc3339
-from models.queries import Query, check_query
+from models.queries import BARS, Query, check_query
 from models.records import KINDS
 from streams.outputs.span import seconds
 
 __all__ = ["changed", "with_fields"]
 
-_BARS = ("threshold", "probability", "alerts_per_hour")  # one of them says from where on a query alerts
 _OPTIONS = (
     click.option("--label", help="What people see. Default for a new query: the category."),
     click.option("--iasc", help="IASC cluster. Default for a new query: CCCM."),
     click.option("--hxl", help="HXL tag, such as '#need +water'."),
     click.option("--threshold", type=click.FloatRange(-1, 1), help="Alert threshold, in units of score."),
-    click.option("--probability", type=float, help="Alert from this probability on. Default: match.alert_probability."),
+    click.option(
+        "--probability",
+        type=float,
+        help="Alert from this probability on that somebody can act on the post. Default: match.alert_probability.",
+    ),
     click.option(
         "--alerts-per-hour", type=float, help="Or so many alerts an hour: the probability follows the stream."
+    ),
+    click.option(
+        "--target-precision", type=float, help="Or so that this share of its alerts is right, such as 0.8; likewise."
     ),
     click.option("--languages", help="Only posts in these languages, such as es,qu. '' takes the filter away."),
     click.option("--sources", help="Only posts of these sources, such as sms,bluesky."),
@@ -59,7 +65,7 @@ _NAMES = (
     "label",
     "iasc",
     "hxl",
-    *_BARS,
+    *BARS,
     "languages",
     "sources",
     "area",
@@ -83,9 +89,9 @@ def changed(
         label = category.replace("_", " ").capitalize()
         known = Query(id=query_id, kind=kind, category=category, label=label, sentences={})  # type: ignore[arg-type]
     texts = known.sentences | {lang: known.sentences.get(lang, []) + added for lang, added in sentences.items()}
-    plain = {name: value for name, value in given.items() if name in ("label", "iasc", "hxl", *_BARS)}
-    if any(name in plain for name in _BARS):
-        plain = dict.fromkeys(_BARS) | plain
+    plain = {name: value for name, value in given.items() if name in ("label", "iasc", "hxl", *BARS)}
+    if any(name in plain for name in BARS):
+        plain = dict.fromkeys(BARS) | plain
     if "expires" in given:
         plain["expires"] = _moment(given["expires"], time.time() if now is None else now)
     return check_query(msgspec.structs.replace(known, sentences=texts, where=_where(known, given), **plain))

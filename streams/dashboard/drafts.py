@@ -19,6 +19,7 @@ from models.queries import Query, check_query
 from models.records import KINDS, Alert, Post
 from streams.broker.queries import publish_queries, read_queries
 from streams.config import Settings
+from streams.config.secrets import redacted
 from streams.dashboard.lessons import Lessons
 from streams.search.follower import Searcher
 from streams.search.rehearsal import HOUR_S, Rehearsal
@@ -40,6 +41,7 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
     area: str = ""  # a place by name, or south, west, north, east; in place of that of `where`
     probability: float | None = None
     alerts_per_hour: float | None = None
+    target_precision: float | None = None
     expires: str = ""
     last_h: float = 6.0  # how far back it is tried
 
@@ -61,6 +63,7 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
                 where=None if where == Where() else where,
                 probability=self.probability,
                 alerts_per_hour=self.alerts_per_hour,
+                target_precision=self.target_precision,
                 expires=self.expires,
             )
         )
@@ -152,7 +155,7 @@ class Drafts:
             labels = list(self._lessons.labels.values())
             return Words(await self._searcher.moved(post, alert.query_id, list(active.values()), labels))
         except (QueryError, ServiceError) as error:
-            return Words(problem=str(error))
+            return Words(problem=redacted(error))
         finally:
             self._asking -= 1
 

@@ -80,6 +80,9 @@ def test_what_a_query_reads_and_from_where_on_it_alerts_is_edited_and_taken_away
     monkeypatch.setattr(sys.modules[query.callback.__module__], "out", Console(width=200))
     done = CliRunner().invoke(query, ["list"], obj=settings)
     assert "5 an hour" in done.output
+    aimed = edited("--target-precision", "0.8")
+    assert (aimed.target_precision, aimed.alerts_per_hour) == (0.8, None)
+    assert "80% right" in CliRunner().invoke(query, ["list"], obj=settings).output
 
 
 def test_an_area_is_given_by_name_and_where_that_is_not_clear_the_choices_are_told(settings):

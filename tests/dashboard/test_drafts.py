@@ -108,6 +108,8 @@ REFUSED: list[dict] = [
     {"where": {"colour": ["red"]}},
     {"probability": 2.0},
     {"alerts_per_hour": 5},
+    {"target_precision": 0.8},
+    {"target_precision": 80},
     {"expires": "tomorrow"},
     {"threshold": 0.1},
 ]

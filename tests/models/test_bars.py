@@ -88,6 +88,26 @@ def test_a_target_precision_holds_live_where_probabilities_do():
     assert 0.5 < bars.now[OTHERS] < 0.8
 
 
+def test_one_query_s_target_precision_holds_live_and_moves_no_other_bar():
+    dice = np.random.default_rng(5)
+    made = matcher(msgspec.structs.replace(NEED, target_precision=0.8), FOOD)
+    bars = Bars(made.config)
+    given = stream(dice.beta(1, 2, 4000) * 0.8 + 0.2, 600, bars, made, size=100)
+    assert 0.78 <= np.mean([p for _, p in given]) <= 0.82
+    assert bars.now.keys() == {"need.water"} and 0.5 < bars.now["need.water"] < 0.8
+    other = [Match("q", "need.food", "1", "alert", 0.6, 0.5, 0.6)]
+    assert bars.apply(other, [Post("q", "x", 0, 0)], made) == other
+
+
+def test_a_query_with_a_target_and_few_readings_asks_the_target_itself_of_each():
+    made = matcher(msgspec.structs.replace(NEED, target_precision=0.8), FOOD)
+    found = [Match(f"p{n}", "need.water", "1", "alert", p, 0.5, p) for n, p in enumerate((0.79, 0.81))]
+    posts = [Post(f"p{n}", "x", 0.0, 1.0) for n in range(2)]
+    for learn in (True, False):
+        told = Bars(made.config).apply(found, posts, made, learn=learn)
+        assert [(m.post_id, m.level) for m in told] == [("p0", "suggestion"), ("p1", "alert")]
+
+
 def test_a_query_with_a_bar_of_its_own_follows_neither_budget_nor_target():
     own = msgspec.structs.replace(NEED, probability=0.7)
     made = matcher(own, config=MatchConfig(target_precision=0.9))

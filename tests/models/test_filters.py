@@ -86,6 +86,8 @@ def test_a_filter_that_means_nothing_is_refused_and_says_so(where):
         {"probability": 1.5},
         {"probability": 0.5, "alerts_per_hour": 3},
         {"alerts_per_hour": 0},
+        {"target_precision": 1.0},
+        {"target_precision": 0.8, "alerts_per_hour": 3},
         {"expires": "tomorrow"},
         {"expires": "2026-01-01T00:00:00"},
     ],

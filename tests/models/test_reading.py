@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from models.calibration import Calibration, Fallback
 from models.matching import READINGS, MatchConfig, Matcher
 from models.queries import Query
-from models.reading import CLEAR, CLEAR_OFFER, LEAST_APART, Head, Terms
+from models.reading import CLEAR, CLEAR_OFFER, LEAST_APART, LEAST_SPREAD, Head, Terms
 from models.records import Post
 from models.several import Several
 from models.telling import terms_of
@@ -41,7 +41,7 @@ class AxisEncoder:
 def head(**changes) -> Head:
     names = ["need.water", "offer.water", "need.food", "news"]
     rows = (8 * np.eye(4, DIM)).tolist()
-    known = {"taught": Terms(query=0.0, head=1.0), "unknown": Terms(query=1.0, gate=1.0, bias=-3.0)}
+    known = {"taught": Terms(query=0.0, head=1.0), "unknown": Terms(query=1.0, bias=-3.0)}
     return Head(names, rows, [0.0] * 4, **{**known, **changes})
 
 
@@ -66,11 +66,49 @@ def test_a_taught_query_scores_the_probability_of_its_class():
     np.testing.assert_allclose(scores, expected[:, order], atol=1e-4)
 
 
-def test_a_query_the_head_never_saw_has_a_probability_from_its_direction_and_the_gate():
+@given(arrays(np.float32, (5, DIM), elements=st.floats(-0.5, 0.5, width=32)))
+def test_a_query_the_head_never_saw_is_as_likely_as_its_kind_and_its_direction_together(vectors):
+    learnt = head(actionable=Terms(query=0.0, gate=0.7, bias=0.3))
+    made = matcher(CUSTOM, NEED, OFFER, FOOD, learnt=learnt)
+    at = made.place["need.boats"]
+    p = np.exp(learnt.log_probabilities(vectors).astype(float))
+    either = p[:, :3].sum(1)
+    actionable = 1 / (1 + np.exp(-0.7 * np.log(either / p[:, 3]) - 0.3))
+    share = (p[:, 0] + p[:, 2]) / either
+    standard = (made.directed(vectors)[:, at].astype(float) - made.among[at, 0]) / max(made.among[at, 1], LEAST_SPREAD)
+    looks = np.exp(-np.logaddexp(0, 3 - standard))
+    np.testing.assert_allclose(made.probabilities(vectors)[:, at], actionable * share * looks, atol=2e-5)
+    clear = np.maximum(np.minimum(1, share / CLEAR), share)
+    np.testing.assert_allclose(made.scores(vectors)[:, at], actionable * clear * looks, atol=2e-5)
+
+
+def test_a_post_of_the_other_kind_does_not_reach_a_query_however_near_it_lies():
+    boats = Query("offer.boats", "offer", "boats", "Boats", {"en": ["we have no water"]})
+    made = matcher(boats, NEED, OFFER, FOOD, learnt=head(unknown=Terms(query=50.0)))
+    asks = np.eye(DIM, dtype=np.float32)[:1]
+    assert made.directed(asks)[0, made.place["offer.boats"]] > 0.5
+    assert made.scores(asks)[0, made.place["offer.boats"]] < 0.01
+    assert [m.query_id for m in made.match(["p"], asks, "axes")] == ["need.water"]
+
+
+def test_a_sentence_added_to_a_taught_query_finds_its_post_and_takes_nothing_from_what_was_taught():
+    more = Query("need.water", "need", "water", "Water", {"en": ["we have no water", "a boat"]})
+    none = Query("need.water", "need", "water", "Water", {"en": ["we have no water"], "es": ["a boat"]})
+    learnt = head(unknown=Terms(query=9.0, bias=-3.0), actionable=Terms(query=0.0, gate=0.0, bias=2.0))
+    calibration = Calibration("axes", "", {}, Fallback(6.0, 3.5, 0.0, 0.0), head=learnt)
     vectors = np.eye(DIM, dtype=np.float32)
-    scores = matcher(CUSTOM, NEED).scores(vectors)[:, 0]
-    assert ((scores >= 0) & (scores <= 1)).all()
-    assert scores.argmax() == AXES["a boat"]
+    background = ["hello", "good morning"]
+    shipped = Matcher(MatchConfig(), [NEED, OFFER], AxisEncoder(), background, calibration, [NEED, OFFER])
+    at = shipped.place["need.water"]
+    for added in (more, none):
+        made = Matcher(
+            MatchConfig(), [added, OFFER], AxisEncoder(), background, calibration, [NEED, OFFER], before=shipped
+        )
+        assert made.probabilities(vectors)[3, at] > 2 * shipped.probabilities(vectors)[3, at]
+        assert (made.probabilities(vectors) >= shipped.probabilities(vectors)).all()
+        (told,) = terms_of(made, vectors[3:], made.scores(vectors[3:])[:, at], [at])
+        p = float(made.probabilities(vectors)[3, at])
+        assert sum(told.values()) == pytest.approx(np.log(p / (1 - p)), rel=1e-3)
 
 
 def test_the_gate_adds_up_every_class_of_a_kind():
@@ -108,15 +146,15 @@ def test_a_person_s_threshold_is_the_probability_from_which_the_query_alerts():
 
 WARNING, DAMAGE = (
     Query(f"{kind}.{category}", kind, category, category, {"en": [text]})
-    for kind, category, text in (("warning", "danger", "a boat"), ("report", "damage", "nothing to eat"))
+    for kind, category, text in (("warning", "waves", "a boat"), ("report", "ruins", "nothing to eat"))
 )
 
 
 def noticing() -> Head:
     """Classes: a need, an offer, a report of damage, a warning; notices by terms of their own."""
-    names = ["need.water", "offer.water", "report.damage", "warning.danger"]
+    names = ["need.water", "offer.water", "report.ruins", "warning.waves"]
     rows = (8 * np.eye(4, DIM)).tolist()
-    terms = {"taught_notice": Terms(query=0.0, head=1.0), "unknown_notice": Terms(query=1.0, gate=1.0)}
+    terms = {"taught_notice": Terms(query=0.0, head=1.0), "unknown_notice": Terms(query=1.0)}
     return Head(names, rows, [0.0] * 4, Terms(0.0, 1.0), Terms(1.0), Terms(0.0, gate=1.0), **terms)
 
 
@@ -131,7 +169,7 @@ def test_notices_change_no_score_of_a_need_or_an_offer_and_share_out_nothing(vec
         i, j = ids.index(query.id), without.queries.index(query)
         np.testing.assert_array_equal(beside.scores(vectors)[:, i], without.scores(vectors)[:, j])
     found = np.exp(noticing().log_probabilities(vectors))
-    np.testing.assert_allclose(beside.scores(vectors)[:, ids.index("warning.danger")], found[:, 3], atol=1e-4)
+    np.testing.assert_allclose(beside.scores(vectors)[:, ids.index("warning.waves")], found[:, 3], atol=1e-4)
 
 
 def test_a_notice_alerts_from_a_probability_of_its_own_and_comes_after_a_need_that_alerts():
@@ -139,19 +177,21 @@ def test_a_notice_alerts_from_a_probability_of_its_own_and_comes_after_a_need_th
     made = matcher(NEED, WARNING, config=config, learnt=noticing())
     both = np.array([[0.5, 0.0, 0.0, 0.55]], np.float32)
     found = made.match(["p"], both, "axes")
-    assert [(m.query_id, m.level) for m in found] == [("need.water", "alert"), ("warning.danger", "alert")]
+    assert [(m.query_id, m.level) for m in found] == [("need.water", "alert"), ("warning.waves", "alert")]
     assert found[0].probability < found[1].probability
     strict = matcher(NEED, WARNING, config=MatchConfig(notice_probability=0.9999), learnt=noticing())
     assert strict.match(["p"], np.eye(DIM, dtype=np.float32)[3:], "axes")[0].level == "suggestion"
 
 
-def test_a_notice_the_head_never_saw_is_gated_by_all_notices():
+def test_a_notice_the_head_never_saw_is_as_likely_as_any_notice_and_its_direction_together():
     unknown = Query("report.crowd", "report", "crowd", "Crowd", {"en": ["a boat"]})
-    made = matcher(NEED, unknown, learnt=noticing())
-    found = noticing().log_probabilities(np.eye(DIM, dtype=np.float32))
-    terms = terms_of(made, np.eye(DIM, dtype=np.float32), made.scores(np.eye(DIM, dtype=np.float32))[:, 1], [1] * DIM)
-    either = np.exp(found[:, 2:]).sum(axis=1)
-    np.testing.assert_allclose([t["gate"] for t in terms], np.log(either / (1 - either)), rtol=1e-3)
+    made, vectors = matcher(NEED, unknown, learnt=noticing()), np.eye(DIM, dtype=np.float32)
+    any_notice = np.exp(noticing().log_probabilities(vectors)[:, 2:]).sum(axis=1)
+    standard = (made.directed(vectors)[:, 1] - made.among[1, 0]) / max(float(made.among[1, 1]), LEAST_SPREAD)
+    expected = any_notice * np.exp(-np.logaddexp(0, -standard))
+    np.testing.assert_allclose(made.probabilities(vectors)[:, 1], expected, atol=1e-5)
+    terms = terms_of(made, vectors, made.scores(vectors)[:, 1], [1] * DIM)
+    np.testing.assert_allclose([np.exp(-np.logaddexp(0, -sum(t.values()))) for t in terms], expected, atol=1e-5)
 
 
 @given(arrays(np.float32, (6, DIM), elements=st.floats(-1, 1, width=32)))
@@ -205,8 +245,11 @@ def test_scores_share_out_the_probability_that_a_post_is_a_need_or_an_offer(vect
         whole = (need + offer) * np.minimum(1, kind / (need + offer) / clear)
         expected = np.maximum(whole[:, None] * likely[:, rows] / likely[:, rows].max(1, keepdims=True), likely[:, rows])
         np.testing.assert_allclose(scores[:, rows], expected, rtol=1e-3, atol=3e-6)
-    # a query never taught keeps its own probability
-    np.testing.assert_array_equal(scores[:, ids.index("need.boats")], likely[:, ids.index("need.boats")])
+    # a query never taught takes no part in it
+    calibration, held = taught.calibration, [NEED, OFFER, FOOD, CUSTOM]
+    only = Matcher(MatchConfig(), [CUSTOM], AxisEncoder(), ["hello", "good morning"], calibration, held)
+    alone = only.scores(vectors)[:, 0]
+    np.testing.assert_allclose(scores[:, ids.index("need.boats")], alone, rtol=1e-5)
 
 
 def test_what_may_as_well_be_needed_as_offered_is_shown_as_needed():

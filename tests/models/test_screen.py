@@ -35,8 +35,8 @@ HEAD = Head(
     (3 * np.eye(4, DIM)).tolist(),
     [0.0] * 4,
     taught=Terms(query=0.0, head=1.0),
-    unknown=Terms(query=1.0, gate=0.5, bias=-1.5),
-    unknown_notice=Terms(query=0.7, gate=0.4, bias=-1.0),
+    unknown=Terms(query=1.0, bias=-1.5),
+    unknown_notice=Terms(query=0.7, bias=-1.0),
 )
 ENDS = "1970-01-01T00:00:05Z"
 wheres = st.sampled_from([None, Where(languages=["en"]), Where(sources=["sms"]), Where(must=["roof"])])

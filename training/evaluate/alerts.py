@@ -4,7 +4,8 @@
     python -m training.evaluate alerts encoder=DIR sample=2000        # another bundle, at most 2,000 posts of a set
     python -m training.evaluate alerts smoke                          # the posts that come with the project, a few each
 
-Sets: `written` and `read`, posts of our own that nothing learns from (training/posts); `demo`; `calibration`, written
+Sets: `written` and `read`, posts of our own that nothing learns from (training/posts); `own`, the written ones under
+queries as people would add them, each by itself; `demo`; `calibration`, written
 streams and read posts together, by language; `disaster`, the held-out half of disaster-messages-multilingual as sent,
 where a message that asks is right; `humaid`, its test split; `trecis`, its labelled part; `t26`, the events of
 CrisisLexT26 nothing learns from, in time order; `ordinary`, everyday sentences, news and chatter in which nothing
@@ -33,6 +34,7 @@ from training.evaluate import alert_material as material
 from training.evaluate.alert_reading import Reader, judge
 from training.evaluate.alert_table import Parts, line, show
 from training.evaluate.figure import Drawing
+from training.evaluate.own_figures import own_figures
 from training.files import data_dir, hash_rows
 from training.jobs import cache_dir, write_result
 from training.keeping import keeping
@@ -41,7 +43,7 @@ from training.posts import LabelledPost, read_posts, written_posts
 
 __all__ = ["Config", "PRESETS", "main"]
 
-SETS = ("written", "read", "calibration", "demo", "disaster", "humaid", "trecis", "t26", "ordinary")
+SETS = ("written", "own", "read", "calibration", "demo", "disaster", "humaid", "trecis", "t26", "ordinary")
 RESULT = Path("training/results/alerts.json")
 
 
@@ -132,6 +134,13 @@ def _written(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
     return found, details, hash_rows([told, *(p.text for p in several.posts)])
 
 
+def _own(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
+    posts = [p for p in written_posts() if p.judges and p.use in ("needs and offers", "near misses")]
+    posts = [posts[i] for i in _sample(config, len(posts))]
+    found = own_figures(reader, posts, config.seed + 1)  # other sentences than the scale was fitted with
+    return {"own": found}, {}, hash_rows((p.text, p.gold, p.second) for p in posts)
+
+
 def _read(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
     apart = ("humaid", "crisisnlp-crowdflower", "crisisnlp-volunteers")
     groups = {
@@ -176,7 +185,9 @@ def _trecis(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
     posts = material.trecis_posts(data_dir())
     posts = [posts[i] for i in _sample(config, len(posts))]
     found, details = figures.trecis_figures(reader, posts, _draw(config))
-    return {"trecis": found}, details, hash_rows(posts)
+    unseen = [post for post in posts if not post.taught]
+    apart = figures.trecis_figures(reader, unseen, _draw(config))[0] if unseen else []
+    return {"trecis": found, "trecis: events nothing was learnt from": apart}, details, hash_rows(posts)
 
 
 def _t26(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
@@ -209,6 +220,7 @@ def _sample(config: Config, n: int) -> np.ndarray:
 
 MEASURES: dict[str, Callable[[Reader, Config], tuple[Parts, dict, str]]] = {
     "written": _written,
+    "own": _own,
     "read": _read,
     "calibration": _calibration,
     "demo": _demo,

@@ -16,7 +16,7 @@ function draft(form) {
     where,
     ...(filled("area") ? { area: given.area.trim() } : {}),
     last_h: Number(given.last_h),
-    ...(filled("probability") ? { probability: Number(given.probability) / 100 } : {}),
+    ...Object.fromEntries(["probability", "target_precision"].filter(filled).map((name) => [name, Number(given[name]) / 100])),
     ...(filled("alerts_per_hour") ? { alerts_per_hour: Number(given.alerts_per_hour) } : {}),
     ...(filled("expires") ? { expires: new Date(Date.now() + 3600000 * Number(given.expires)).toISOString() } : {}),
   };
