@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse
 
 from models.errors import CrisisError, LabelError, QueryError
 from streams.config import Settings
+from streams.config.secrets import redacted
 from streams.dashboard.access import KEPT, AccessLog, People, access_logger
 from streams.dashboard.headers import SafeHeaders, TokenGate
 from streams.dashboard.routes import Routes
@@ -66,8 +67,8 @@ def create_dashboard(settings: Settings, view: LiveView, searcher: Searcher | No
     middleware.append(Middleware(GZipMiddleware, minimum_size=1000))
     app = Starlette(routes=routes.table(), middleware=middleware, lifespan=lifespan)
     for refused in (LabelError, QueryError):
-        app.add_exception_handler(refused, lambda _, error: PlainTextResponse(f"{error}\n", 400))
-    app.add_exception_handler(CrisisError, lambda _, error: PlainTextResponse(f"{error}\n", 503))
+        app.add_exception_handler(refused, lambda _, error: PlainTextResponse(f"{redacted(error)}\n", 400))
+    app.add_exception_handler(CrisisError, lambda _, error: PlainTextResponse(f"{redacted(error)}\n", 503))
     app.state.feed, app.state.vault = routes.feed, vault
     return app
 

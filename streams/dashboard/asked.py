@@ -19,6 +19,7 @@ from streams.dashboard.access import Role
 from streams.dashboard.feed import Event
 from streams.dashboard.headers import own_page, person_of
 from streams.dashboard.stats import encode
+from streams.web.body import small_body
 
 __all__ = ["json_of", "number", "require", "sent", "streamed"]
 
@@ -70,14 +71,15 @@ async def _next(events: AsyncIterator[Event], stop: asyncio.Task) -> Event | Non
 
 
 async def sent(request: Request, kind: type[T]) -> T:
-    """What our own page, or a program, sent. Raises LabelError, or HTTPException 403 for anybody else's page."""
+    """What our own page, or a program, sent.
+
+    Raises LabelError, or HTTPException: 403 for anybody else's page, 408 where it does not come in time.
+    """
     if not own_page(request):
         raise HTTPException(403, "send JSON (Content-Type: application/json) from the dashboard's own page\n")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LONGEST_LABEL:
-            raise LabelError(f"at most {LONGEST_LABEL} bytes")
+    body = await small_body(request, LONGEST_LABEL)
+    if body is None:
+        raise LabelError(f"at most {LONGEST_LABEL} bytes")
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.MsgspecError as error:

@@ -87,7 +87,8 @@ class Feed:
     ) -> None:
         self._clock = clock
         self.settings, self.view = settings, view
-        self.board = Board(settings.redis.recent_alerts)
+        self._key = secrets.token_bytes(16)
+        self.board = self._new_board()
         self.stats = Stats(at=0.0, problem="starting")
         self.history: deque[float] = deque([0.0] * 90, maxlen=90)  # posts/s, one per tick
         self.boot = secrets.token_hex(4)  # ids of an earlier process mean nothing here
@@ -105,6 +106,9 @@ class Feed:
         self._lag_asked = math.inf  # when the broker was asked for the lag, while it has not answered
         # When all figures came, when the live channel was last heard: never yet.
         self._answered = self._heard = -math.inf
+
+    def _new_board(self) -> Board:
+        return Board(self.settings.redis.recent_alerts, key=self._key)
 
     @property
     def health(self) -> Health:
@@ -239,7 +243,7 @@ class Feed:
         self._known, self._known_at = Known(now, workers, said, None, put_by(counts)), asked
         p50, p95 = percentiles(latencies)
         if counts.get("read", 0) < self.stats.totals.get("read", 0):  # the live view was cleared: start over with it
-            self.board = Board(self.settings.redis.recent_alerts)
+            self.board = self._new_board()
             await self._load()
             self._send(resync=True)
         return Stats(

@@ -17,12 +17,14 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streams.dashboard.access import NOBODY, People, Person
+from streams.web.body import small_body
 
 __all__ = ["GUESS_S", "SafeHeaders", "TokenGate", "log_in", "log_out", "own_page", "person_of"]
 
 COOKIE = "crisis_session"
 SESSION_S = 12 * 3600  # a shift
 GUESS_S = 0.5  # what a wrong token waits for: guessing is slow
+LONGEST_FORM = 8192  # bytes
 OPEN_PATHS = ("/healthz", "/readyz", "/livez", "/login", "/static/")
 
 _HEADERS = {
@@ -141,11 +143,9 @@ def log_out() -> Response:
 
 async def log_in(request: Request, people: People) -> Response | None:
     """Answer a sent login form: the way back with a cookie, or None if it is nobody's token."""
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > 8192:
-            return None
+    body = await small_body(request, LONGEST_FORM)
+    if body is None:
+        return None
     form = parse_qs(body.decode("utf-8", "replace"))
     person = people.of(form.get("token", [""])[0].strip())
     if person is None:

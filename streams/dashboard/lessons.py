@@ -55,13 +55,14 @@ class TakenBack(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Taught(Struct, frozen=True):
-    """Answer of /api/taught. `labels`: the newest; `said`: of each open alert that was judged, by post and query, what
-    and by whom; `shift_h`: how far back `precision` looks; `ask`: ids of alerts worth asking about.
+    """Answer of /api/taught. `labels`: the newest; `said`: of each open alert that was judged, by post and query, what,
+    by whom, and which query it is of instead; `shift_h`: how far back `precision` looks; `ask`: ids of alerts worth
+    asking about.
     """
 
     total: int
     labels: list[Label]
-    said: dict[str, tuple[Verdict, str]]
+    said: dict[str, tuple[Verdict, str, str]]
     precision: list[Precision]
     shift_h: float
     ask: list[str]
@@ -127,7 +128,7 @@ class Lessons:
         return Taught(
             len(newest),
             newest[:SHOWN],
-            {said.key: (said.verdict, said.by) for a in alerts if (said := self.labels.get(_key(a)))},
+            {said.key: (said.verdict, said.by, said.instead) for a in alerts if (said := self.labels.get(_key(a)))},
             precision(newest, time.time() - shift_h * 3600),
             shift_h,
             self._worth_asking(alerts, newest),

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from models.clusters.config import ClusterConfig
 from models.records import AID, Alert, ClusterEvent, Kind, is_notice
-from streams.dashboard.crowds import Copies, Crowds, crowds_of_page
+from streams.dashboard.crowds import Copies, Crowds, crowds_of_page, whose
 from streams.outputs.printable import web_link
 
 __all__ = ["AlertPage", "Board", "Category", "Filter", "OpenCount", "fitting", "kinds_beside", "spread"]
@@ -106,6 +106,7 @@ class Shown(Struct, frozen=True, omit_defaults=True):
     repeats: int = 0
     like: int = 0  # alerts of the same cluster or account that gave way: counted, not shown
     copies: int = 0  # accounts that said the same words seconds apart (`Copies`); 0: no sign of that
+    author: str = ""  # whose post it is (`whose`): equal for posts of one author; "" of one that is gone
     fits: bool = True  # does it fit the viewer's filter? One that no longer does is told once, to change its card
 
 
@@ -144,7 +145,8 @@ class Board:
     Of a post the surest MATCHES_KEPT are kept; where alerts must go, the biggest crowd gives way (`Crowds`).
     """
 
-    def __init__(self, most_alerts: int = 2000, most_clusters: int = 2000) -> None:
+    def __init__(self, most_alerts: int = 2000, most_clusters: int = 2000, key: bytes = b"") -> None:
+        self._key = key  # of the names that authors go by on the page
         self._most_alerts, self._most_clusters = most_alerts, most_clusters
         self._alerts: dict[str, Alert] = {}
         self._folded: dict[str, str] = {}
@@ -222,6 +224,7 @@ class Board:
             self.repeats.get(alert.post.id, 0),
             0 if here is None else self._crowds.gave_way(alert),
             0 if here is None or alert.status == "withdrawn" else self._copies.of(alert, here),
+            "" if alert.status == "withdrawn" else whose(alert, self._key),
             wanted is None or wanted.accepts(alert, here),
         )
 

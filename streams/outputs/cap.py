@@ -22,6 +22,7 @@ from models.moments import epoch_s, rfc3339
 from models.records import Alert
 from streams.outputs import Options, Print, print_lines
 from streams.outputs.printable import printable, shorten, web_link
+from streams.outputs.sureness import how_sure
 
 __all__ = ["as_cap"]
 
@@ -177,6 +178,7 @@ def _parameters(alert: Alert) -> dict[str, str]:
         "score": f"{alert.score:.4f}",
         "threshold": f"{alert.threshold:.4f}",
         "probability": None if alert.probability is None else f"{alert.probability:.4f}",
+        "how_sure": how_sure(alert),  # which number is which
         "priority": alert.priority,
         "priority_probability": None if alert.priority_probability is None else f"{alert.priority_probability:.4f}",
         "encoder_version": alert.encoder_version,

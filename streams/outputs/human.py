@@ -11,6 +11,7 @@ from models.explanation import in_words
 from models.records import Alert
 from streams.outputs import Options, Print, Told
 from streams.outputs.printable import printable, web_link
+from streams.outputs.sureness import how_sure
 
 __all__ = ["as_text"]
 
@@ -56,9 +57,7 @@ def _alert(alert: Alert, edited: bool) -> Text:
     text = _head(alert)
     if edited:
         text.append("  edited", style="magenta")
-    chance = "" if alert.probability is None else f", {alert.probability:.0%} likely right"
-    sign = "≥" if alert.score >= alert.threshold else "<"
-    text.append(f"  {alert.score:.2f} {sign} {alert.threshold:.2f}{chance}\n", style="dim")
+    text.append(f"  {how_sure(alert)}\n", style="dim")
     text.append(f"  {printable(alert.post.text)}\n")
     facts = [printable(alert.post.lang), printable(alert.post.source)]
     facts += [web_link(alert.post.url)] if web_link(alert.post.url) else []

@@ -9,11 +9,13 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
+from models.records import Reading
 from streams.broker.labels import read_labels
 from streams.broker.topics import make_topics
 from streams.config import Settings, load_settings
+from streams.dashboard.categories import bundled_categories
 from tests.dashboard.browsing import cards, opened, until_open
-from tests.dashboard.invented import several
+from tests.dashboard.invented import invent, several
 from tests.dashboard.seeding import fill
 from tests.dashboard.serving import Served, served
 from tests.outputs.topics import fresh_prefix
@@ -55,7 +57,7 @@ def test_a_verdict_is_taught_measured_and_taken_back(server, settings):
         "alert",
     )
     taught = GET(f"{server.url}/api/taught").json()
-    assert taught["said"] == {kept.key: ["wrong", "Ada"]} and taught["total"] == 1
+    assert taught["said"] == {kept.key: ["wrong", "Ada", ""]} and taught["total"] == 1
     (measured,) = taught["precision"]
     assert (measured["right"], measured["judged"]) == (0, 1) and 0.7 < measured["high"] < 0.85
     assert taught["ask"] and alert["alert_id"] not in taught["ask"]
@@ -108,3 +110,87 @@ def test_one_key_teaches_the_next_card_follows_and_the_same_key_takes_it_back(br
         page.keyboard.press("j")
         page.keyboard.press("r")
         wait_until(lambda: not read_labels(settings))
+
+
+@pytest.fixture
+def asking(server) -> Iterator[Served]:
+    """The same dashboard, with an alert on top whose post was also read as two other needs."""
+    also = [Reading("need.food", "alert", 0.58), Reading("need.shelter", "suggestion", 0.31)]
+    made = invent(500, "need.water", text="we have nothing left to cook", also=also, at=time.time())
+    server.call(lambda view: view.put_alerts([made]))
+    until_open(server, 13)
+    yield server
+
+
+def told(settings) -> list[tuple[str, str]]:
+    return [(said.verdict, said.instead) for said in read_labels(settings).values()]
+
+
+def test_of_another_category_one_says_which_the_further_readings_first_and_it_is_taught(
+    browser: Browser, asking, settings
+):
+    for page in opened(browser, asking, {"width": 1440, "height": 900}):
+        expect(cards(page)).to_have_count(13)
+        dialog, choice = page.locator("#which"), page.locator("#which option")
+        page.keyboard.press("j")
+        page.keyboard.press("o")
+        page.locator("#who-name").fill("Ada")
+        page.keyboard.press("Enter")
+        expect(dialog).to_be_visible()
+        assert choice.all_inner_texts()[:2] == ["1 Need: Food, 58 %", "2 Need: Shelter, 31 %"]
+        queries = choice.evaluate_all("all => all.map((one) => one.value)")
+        listed = [f"{kind}.{c.category}" for c in bundled_categories() for kind in c.kinds]
+        assert sorted(queries) == sorted({*listed, "-"} - {"need.water"})  # each once, and not the one it is not
+        assert [q.split(".")[0] for q in queries[2:10]] == ["need"] * 8  # those of its own kind before the others
+        page.keyboard.press("Enter")  # chose nothing yet
+        expect(dialog).to_be_visible()
+        page.keyboard.press("2")
+        expect(dialog).to_be_hidden()
+        expect(cards(page).nth(0).locator(".said")).to_have_text("says Ada: Need: Shelter")
+        expect(cards(page).nth(1)).to_be_focused()
+        wait_until(lambda: told(settings) == [("other", "need.shelter")])
+        page.locator(".teaching summary").click()
+        expect(page.locator("#lessons li")).to_contain_text("Need: Drinking water → Need: Shelter")
+        page.reload()  # what was said instead is known to whoever comes later
+        expect(cards(page).nth(0).locator(".said")).to_have_text("says Ada: Need: Shelter")
+
+
+def test_arrows_choose_another_category_and_escape_leaves_without_teaching(browser: Browser, asking, settings):
+    for page in opened(browser, asking, {"width": 1440, "height": 900}):
+        page.evaluate("localStorage.setItem('who', 'Ada')")
+        page.reload()
+        expect(cards(page)).to_have_count(13)
+        dialog, first = page.locator("#which"), cards(page).nth(0)
+        page.keyboard.press("j")
+        page.keyboard.press("o")
+        expect(dialog).to_be_visible()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Escape")
+        expect(dialog).to_be_hidden()
+        expect(first).to_be_focused()
+        expect(first.locator(".v-other")).to_have_attribute("aria-pressed", "false")
+        first.locator(".v-other").click()  # the same question by mouse; what was chosen before is forgotten
+        expect(dialog).to_be_visible()
+        assert page.evaluate("document.querySelector('#which-list').selectedIndex") == -1
+        asking.call(lambda view: view.put_alerts([invent(501, text="came meanwhile", at=time.time())]))
+        expect(page.locator("#more-news")).to_have_text("↑ 1 new alert")  # the list waits for the answer
+        assert told(settings) == []
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        expect(dialog).to_be_hidden()
+        wait_until(lambda: told(settings) == [("other", "need.food")])
+        first.locator(".v-other").click()  # the same word once more takes it back, and asks nothing
+        wait_until(lambda: told(settings) == [])
+        expect(dialog).to_be_hidden()
+
+
+def test_a_category_that_is_not_listed_is_taught_as_another_without_a_name(browser: Browser, asking, settings):
+    for page in opened(browser, asking, {"width": 390, "height": 800}):
+        page.evaluate("localStorage.setItem('who', 'Ada')")
+        page.reload()
+        expect(cards(page)).to_have_count(13)
+        page.keyboard.press("j")
+        page.keyboard.press("o")
+        page.locator("#which-list").select_option("-")
+        page.get_by_role("button", name="Teach", exact=True).click()
+        wait_until(lambda: told(settings) == [("other", "")])

@@ -6,6 +6,7 @@ import re
 import time
 
 import msgspec
+import pytest
 from playwright.sync_api import expect
 
 from models.records import Evidence, NamedPlace, Reading
@@ -35,6 +36,65 @@ def test_a_low_score_is_not_said_to_reach_its_threshold(page, server):
     )
     expect(cards(page).first.locator(".score")).to_have_text("0.41 < 0.51")
     expect(cards(page).first.locator(".chance")).to_have_text("5 % likely")
+
+
+def sure_by(query, terms, **more):
+    """An alert on one line whose terms say how it was read, and the names its numbers have on its card."""
+    evidence = Evidence("We need water", "en", 0.7, terms=terms)
+    return invent(965, query, text=query, evidence=evidence, threshold=0.5, at=time.time(), **more)
+
+
+def test_what_makes_a_need_an_alert_is_told_apart_from_how_likely_its_category_is(page, server):
+    # By the head 87 of 100 such posts can be acted on, and 42 of 100 ask for this: an alert, and no "42 % likely" one.
+    alert = sure_by("need.water", {"bias": -1.5, "query": 0.5, "head": 0.7}, score=0.87, probability=0.42)
+    server.call(lambda view: view.put_alerts([alert]))
+    first = page.locator('#list > .card[data-post="p965"]')
+    expect(first.locator(".chance")).to_have_text("87 % a need or offer")
+    expect(first.locator(".chance")).to_have_class("chance good")
+    expect(first.locator(".score")).to_have_text("87 % ≥ 50 %")
+    expect(first.locator(".under")).to_have_text("42 % under this category")
+    for part in (".chance", ".score", ".under"):
+        expect(first.locator(part)).to_have_attribute(
+            "title",
+            "87 %: how likely anybody can act on the post, whichever category it is; it alerts from 50 %. "
+            "42 %: how likely this category is the right one",
+        )
+    page.keyboard.press("?")
+    expect(page.locator("#help")).to_contain_text("how likely anybody can act on the post at all")
+
+
+@pytest.mark.parametrize(
+    "query, terms",
+    [
+        ("warning.danger", {"bias": -1.5, "query": 0.5, "head": 1.5}),
+        ("need.boats", {"bias": -1, "query": 1, "gate": 1}),
+    ],
+)
+def test_a_notice_and_a_query_the_head_never_saw_have_one_number_that_is_held_against_the_bar(
+    page, server, query, terms
+):
+    server.call(lambda view: view.put_alerts([sure_by(query, terms, score=0.6214, probability=0.621)]))
+    first = page.locator('#list > .card[data-post="p965"]')
+    expect(first.locator(".chance")).to_have_text("62 % under this category")
+    expect(first.locator(".score")).to_have_text("62 % ≥ 50 %")
+    expect(first.locator(".under")).to_be_empty()
+
+
+def test_where_it_is_in_doubt_whether_that_is_needed_or_offered_how_likely_it_is_as_this_is_told(page, server):
+    terms = {"bias": -1, "query": 1, "gate": 1}
+    server.call(lambda view: view.put_alerts([sure_by("offer.boats", terms, score=0.62, probability=0.54)]))
+    first = page.locator('#list > .card[data-post="p965"]')
+    expect(first.locator(".chance")).to_have_text("62 % under this category")
+    expect(first.locator(".score")).to_have_text("62 % ≥ 50 %")
+    expect(first.locator(".under")).to_have_text("54 % as an offer")
+
+
+def test_without_a_learnt_head_a_score_is_no_probability(page, server):
+    server.call(lambda view: view.put_alerts([sure_by("need.food", {"measured": 1.1}, score=0.61, probability=0.75)]))
+    first = page.locator('#list > .card[data-post="p965"]')
+    expect(first.locator(".chance")).to_have_text("75 % likely")
+    expect(first.locator(".score")).to_have_text("0.61 ≥ 0.50")
+    expect(first.locator(".score")).to_have_attribute("title", re.compile("^0.61: how close the post is to the query"))
 
 
 def test_many_alerts_of_one_post_fold_to_the_surest_three(page, server):
@@ -117,6 +177,18 @@ def test_posts_of_one_cluster_are_one_card_that_says_how_many_more_and_the_count
     expect(seen).to_have_count(3)
     first.locator(".crowd").click()
     expect(seen).to_have_count(1)
+
+
+def test_five_people_of_one_mastodon_server_are_five_authors_and_one_who_posts_twice_is_one(page, server):
+    # What stands before the slash of `masto:HOST/ID` is the server: only the author tells its people apart.
+    for n, who in enumerate(["ada", "ben", "eva", "ida", "ida", "leo"]):
+        said = invent(
+            n, at=time.time(), post_id=f"masto:m.example/{n}", author=f"pseudonym-{who}", cluster_id="c-masto"
+        )
+        server.call(lambda view, said=said: view.put_alerts([said]))
+    first = page.locator('#list > .card[data-post="masto:m.example/0"]')
+    expect(first.locator(".crowd")).to_have_text("+5 more, 5 authors, 1 language")
+    assert "pseudonym-" not in page.content()  # whose it is, the page need not know
 
 
 def test_many_new_accounts_with_one_text_are_told_on_the_card(page, server):

@@ -142,6 +142,18 @@ def test_a_withdrawn_alert_shows_nothing_of_its_post():
     assert (shown.alert.post.text, shown.alert.post.url, shown.alert.post.geo) == ("", None, None)
 
 
+def test_posts_of_one_author_bear_one_name_on_the_page_and_another_on_another_dashboard():
+    def named(key: bytes) -> list[str]:
+        board = Board(key=key)
+        people = [("masto:m.example/1", "ada"), ("masto:m.example/2", "ada"), ("masto:m.example/3", "ben")]
+        nameless = [("bsky:x/4", None), ("bsky:x/5", None)]  # there the account that the id names
+        return [board.shown(invent(1, at=NOW, post_id=i, author=a)).author for i, a in people + nameless]
+
+    ada, again, ben, account, same = here = named(b"one")
+    assert (ada == again) and (account == same) and len({ada, ben, account}) == 3
+    assert not set(here) & set(named(b"another")) and not {"ada", "ben"} & set(here)
+
+
 def test_only_web_links_reach_the_page():
     assert all(Board().shown(a).alert.post.url is None for a in hostile(NOW))
     assert Board().shown(invent(1, at=NOW)).alert.post.url == "https://example.org/p/1"

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from models.errors import ConfigError
+from models.records import Evidence
+from streams.outputs.cap import CapConfig, CapWriter
 from streams.outputs.follow import Teller, Wanted
 from streams.outputs.human import show
 from streams.outputs.span import seconds
@@ -84,6 +86,29 @@ def test_a_person_reads_what_is_needed_where_why_and_how_sure():
         "“We have no drinking water” (en, 0.72)",
     ):
         assert part in text
+
+
+HEADED = Evidence("We have no drinking water", "en", 0.72, terms={"bias": -1.5, "query": 0.5, "head": 0.7})
+UNTAUGHT = Evidence("We need boats", "en", 0.72, terms={"bias": -1.0, "query": 1.0, "gate": 0.5})
+
+
+@pytest.mark.parametrize(
+    "query, evidence, numbers, told",
+    [
+        ("need.water", HEADED, (0.87, 0.42), "a need or offer 87% ≥ 50%, under this category 42%"),
+        ("offer.water", HEADED, (0.41, 0.38), "a need or offer 41% < 50%, under this category 38%"),
+        ("warning.danger", HEADED, (0.6214, 0.621), "under this category 62% ≥ 50%"),
+        ("need.boats", UNTAUGHT, (0.6214, 0.621), "under this category 62% ≥ 50%"),
+        ("need.boats", UNTAUGHT, (0.6214, 0.54), "under this category 62% ≥ 50%, as a need 54%"),
+        ("need.water", invent().evidence, (0.61, None), "0.61 ≥ 0.50"),
+    ],
+)
+def test_the_number_an_alert_is_held_by_and_that_of_its_category_are_told_by_name(query, evidence, numbers, told):
+    score, probability = numbers
+    alert = invent(query=query, evidence=evidence, score=score, probability=probability, threshold=0.5)
+    line, _, _ = shown(alert).partition("\n")
+    assert line.endswith(f"  {told}") and "likely right" not in line
+    assert CapWriter(CapConfig()).message(alert).infos[0].parameters_to_dict()["how_sure"] == told
 
 
 def test_updates_and_withdrawals_are_one_line_and_do_not_repeat_the_post():

@@ -1,6 +1,6 @@
 // Builds what is seen. Text written by strangers only ever goes through textContent; links were checked by the server
 // and are checked again here.
-import { ago, duration, full, language, moment, number, plural, rate, short, span } from "./words.js";
+import { ago, duration, full, language, moment, number, plural, rate, short, span, sureness } from "./words.js";
 
 export const $ = (id) => document.getElementById(id);
 
@@ -38,6 +38,7 @@ export function card(shown, clusters, old = null, labels = new Map()) {
   made.dataset.rank = shown.rank;
   made.dataset.revision = alert.revision;
   made.dataset.post = alert.post.id;
+  made.dataset.author = shown.author ?? "";
   made.dataset.margin = alert.score - alert.threshold;
   made.dataset.lang = alert.post.lang;
   made.dataset.crowd = alert.cluster_id && !gone ? `${alert.cluster_id} ${alert.query_id}` : "";
@@ -52,8 +53,10 @@ export function card(shown, clusters, old = null, labels = new Map()) {
   choice(part(".priority"), told);
   part(".priority").title = told && `Priority: ${told}, ${Math.round((alert.priority_probability ?? 0) * 100)} % likely`;
   say(part(".signs"), gone ? "" : (alert.evidence.signs ?? []).join(", "));
-  say(part(".chance"), alert.probability == null ? "" : `${Math.round(alert.probability * 100)} % likely`);
-  part(".chance").classList.toggle("good", alert.probability >= 0.5);
+  const sure = sureness(alert);
+  say(part(".chance"), sure.lead);
+  part(".chance").classList.toggle("good", sure.good);
+  for (const name of [".chance", ".score", ".under"]) part(name).title = sure.title;
   repeated(made, repeats);
   marked(part(".marks"), shown);
   const seen = Date.parse(alert.seen_at), created = Date.parse(alert.post.created_at), age = part(".age");
@@ -67,8 +70,8 @@ export function card(shown, clusters, old = null, labels = new Map()) {
   const value = Math.max(0, Math.min(1, alert.score)) * 100, limit = Math.max(0, Math.min(1, alert.threshold)) * 100;
   part(".meter .value").setAttribute("width", value.toFixed(1));
   part(".meter .limit").setAttribute("x", limit.toFixed(1));
-  part(".score").replaceChildren(el("b", "", alert.score.toFixed(2)), ` ${alert.score >= alert.threshold ? "≥" : "<"} ${alert.threshold.toFixed(2)}`);
-  part(".score").title = "Score, and the query's alert threshold";
+  part(".score").replaceChildren(el("b", "", sure.value), sure.held);
+  say(part(".under"), sure.under);
   const near = alert.evidence;
   part(".near").hidden = !near.nearest;
   say(part(".sentence"), near.nearest);
@@ -171,7 +174,7 @@ function collect(list, apart) {
       made.classList.toggle("open", open && made === first);
       made.classList.toggle("crowded", !open && made !== first);
     }
-    const authors = new Set([...posts].map((id) => id.split("/")[0])), langs = new Set(all.map((made) => made.dataset.lang));
+    const authors = new Set(all.map((made) => made.dataset.author)), langs = new Set(all.map((made) => made.dataset.lang));
     const button = first.querySelector(".crowd");
     button.hidden = false;
     button.setAttribute("aria-expanded", String(open));
@@ -239,7 +242,7 @@ export function placed(made, id, clusters) {
 export function hit(found) {
   const made = clone("card-template"), part = (name) => made.querySelector(name), at = Date.parse(found.created_at);
   made.className = "card hit";
-  for (const name of [".kind", ".category", ".priority", ".signs", ".level", ".chance", ".repeats", ".marks", ".weaker", ".near", ".because", ".moved", ".also", ".crowd", ".in-cluster", ".place", ".posted", ".verdicts"]) part(name).remove();
+  for (const name of [".kind", ".category", ".priority", ".signs", ".level", ".chance", ".repeats", ".marks", ".weaker", ".under", ".near", ".because", ".moved", ".also", ".crowd", ".in-cluster", ".place", ".posted", ".verdicts"]) part(name).remove();
   const text = part(".text");
   text.textContent = found.text;
   text.lang = found.lang;

@@ -149,14 +149,14 @@ function problem(text) {
 async function lessons() {
   try {
     const all = await get("/api/taught"), cards = [...$("list").children];
-    taught(all, cards, new Map(state.categories.map((c) => [c.category, c.label])));
+    taught(all, cards, state.categories);
     ask(all.ask, cards);
   } catch (error) { problem(`What was taught could not be fetched: ${error.message}`); }
 }
 
 async function teach(made, verdict) {
   try {
-    if (!await judge(made, verdict)) return;
+    if (!await judge(made, verdict, state.categories)) return;
     if (made === document.activeElement) move(1);
   } catch (error) { problem(`Not taught: ${error.message}`); }
 }
@@ -194,9 +194,9 @@ function takeAlerts(shown) {
   drawWaiting();
 }
 
-// Is somebody reading further down, or standing on a card? Then the list must not move under them.
+// Is somebody reading further down, standing on a card, or asked about one? Then the list must not move under them.
 function reading() {
-  return $("list").contains(document.activeElement) || document.querySelector(".feed").scrollTop > 60 || (scrollY > 140 && innerWidth < 1181);
+  return $("list").contains(document.activeElement) || document.querySelector(":is(#who, #which)[open]") || document.querySelector(".feed").scrollTop > 60 || (scrollY > 140 && innerWidth < 1181);
 }
 
 function last(list, what) { return [...list.querySelectorAll(`:scope > ${what}`)].at(-1); }
@@ -425,7 +425,7 @@ const KEYS = { // r, w, o and n judge the card somebody stands on: teach.js
 };
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open || $("who").open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const field = event.target.closest("input, textarea, select");
   if (event.key === "Escape") {
     if (wanted.search) want({ search: "" });

@@ -1,10 +1,12 @@
 // Teaching: verdicts on cards by key and button, what was taught, how often alerts were right. Text only by textContent.
-import { $, el, words as kindWords } from "./draw.js";
+import { $, el } from "./draw.js";
+import { called, instead as which, listed } from "./instead.js";
 import { moment, number, plural } from "./words.js";
 
 export const VERDICTS = { r: ["right", "right", "✓"], w: ["wrong", "wrong", "✗"], o: ["other", "other category", "⇄"], n: ["none", "not a need", "∅"] };
 const SAID = Object.fromEntries(Object.values(VERDICTS).map(([verdict, words]) => [verdict, words]));
-let known = new Map(); // post and query → [verdict, who], of what is on the page
+let known = new Map(); // post and query → [verdict, who, which category instead], of what is on the page
+const also = new WeakMap(); // card → the further readings of its post
 let who = document.body.dataset.person ?? ""; // of a token that names somebody
 try { who ||= localStorage.getItem("who") ?? ""; } catch { /* private window: asked once a page */ }
 
@@ -32,6 +34,7 @@ async function name() {
 export function teachable(made, alert) {
   const box = made.querySelector(".verdicts");
   made.dataset.query = alert.query_id;
+  also.set(made, alert.also ?? []);
   if (!box.children.length) {
     box.replaceChildren(...Object.entries(VERDICTS).map(([letter, [verdict, words, sign]]) => {
       const button = el("button", `v-${verdict}`);
@@ -48,15 +51,16 @@ export function teachable(made, alert) {
 }
 
 function marked(made) {
-  const [verdict, by] = known.get(key(made.dataset.post, made.dataset.query)) ?? [];
+  const [verdict, by, instead] = known.get(key(made.dataset.post, made.dataset.query)) ?? [];
   made.classList.toggle("judged", Boolean(verdict) && verdict !== "right");
   for (const button of made.querySelectorAll("[data-verdict]")) button.setAttribute("aria-pressed", String(button.dataset.verdict === verdict));
   const said = made.querySelector(".said");
-  if (said) said.textContent = by ? `says ${by}` : "";
+  if (said) said.textContent = by ? `says ${by}${instead ? `: ${called(instead)}` : ""}` : "";
 }
 
-// Say what a card is; the same word once more takes it back. Returns whether something was said.
-export async function judge(made, verdict) {
+// Say what a card is, of another category also which; the same word once more takes it back. Returns whether something was
+// said. categories: the page's list.
+export async function judge(made, verdict, categories) {
   const { id, post: of, query } = made.dataset, before = known.get(key(of, query));
   const by = await name();
   if (!by) return false;
@@ -64,8 +68,10 @@ export async function judge(made, verdict) {
     await post("/api/labels/undo", { post_id: of, query_id: query });
     known.delete(key(of, query));
   } else {
-    const label = await post("/api/labels", { alert_id: id, verdict, by, query_id: query });
-    known.set(key(of, query), [label.verdict, label.by]);
+    const instead = verdict === "other" ? await which(query, also.get(made) ?? [], categories) : "";
+    if (instead === null) return false;
+    const label = await post("/api/labels", { alert_id: id, verdict, by, query_id: query, instead });
+    known.set(key(of, query), [label.verdict, label.by, label.instead]);
   }
   marked(made);
   return true;
@@ -73,16 +79,16 @@ export async function judge(made, verdict) {
 
 export async function undo({ post: of, query }) { await post("/api/labels/undo", { post_id: of, query_id: query }); }
 
-// What was taught, beside the list. names: category → its words.
-export function taught(all, cards, names) {
+// What was taught, beside the list. categories: the page's list.
+export function taught(all, cards, categories) {
   known = new Map(Object.entries(all.said));
+  listed(categories);
   for (const made of cards) if (made.dataset.query) marked(made);
   $("taught-count").textContent = all.total ? number(all.total) : "";
   $("taught-problem").textContent = all.problem;
   $("taught-problem").hidden = !all.problem;
   $("shift").textContent = `Alerts that were right, of those judged in the last ${number(all.shift_h)} h (95 % interval)`;
   $("shift").hidden = !all.precision.length;
-  const called = (query) => { const [kind, category] = query.split("."); return `${kindWords(kind)}: ${names.get(category) ?? category}`; };
   const percent = (share) => Math.round(100 * share);
   $("precision").replaceChildren(...all.precision.map((p) => {
     const line = el("li");
@@ -96,7 +102,7 @@ export function taught(all, cards, names) {
     button.type = "button";
     button.setAttribute("aria-label", `Take back: ${SAID[label.verdict]}, ${label.text.slice(0, 60)}`);
     Object.assign(button.dataset, { post: label.post_id, query: label.query_id });
-    line.append(el("b", `v-${label.verdict}`, SAID[label.verdict]), text, el("small", "", `${called(label.query_id)} · ${label.by} · ${moment(label.at * 1000)}`), button);
+    line.append(el("b", `v-${label.verdict}`, SAID[label.verdict]), text, el("small", "", `${called(label.query_id)}${label.instead ? ` → ${called(label.instead)}` : ""} · ${label.by} · ${moment(label.at * 1000)}`), button);
     return line;
   }));
   $("no-lessons").hidden = all.labels.length > 0;

@@ -16,6 +16,32 @@ export function language(code) {
   try { return LANGUAGES.of(code) ?? code; } catch { return code; }
 }
 
+// How sure an alert is, as streams/outputs/sureness.py says it: `lead` in the card's head; `value`, `held` and `under` beside
+// the meter. What is held against the bar leads: nothing that alerts looks as if it were below it.
+export function sureness({ kind, score, threshold, probability, evidence }) {
+  const terms = evidence.terms ?? {}, percent = (p) => `${Math.round(100 * p)} %`, reaches = score >= threshold;
+  const likely = probability == null ? "" : percent(probability), held = (bar) => ` ${reaches ? "≥" : "<"} ${bar}`;
+  if (!("head" in terms || "gate" in terms)) { // terms that only a learnt head has
+    return {
+      lead: likely && `${likely} likely`, good: probability >= 0.5, value: score.toFixed(2), held: held(threshold.toFixed(2)), under: "",
+      title: `${score.toFixed(2)}: how close the post is to the query, which alerts from ${threshold.toFixed(2)}${likely && `. ${likely}: how likely a post at this score is right`}`,
+    };
+  }
+  const value = percent(score), bar = percent(threshold), told = { good: reaches, value, held: held(bar), under: "" };
+  const as = { need: "a need", offer: "an offer" }[kind];
+  if (!as || !("head" in terms)) { // a notice, or a query the head was never taught
+    const less = as && likely && likely !== value ? `${likely} as ${as}` : "";
+    return {
+      ...told, lead: `${value} under this category`, under: less,
+      title: `${value}: how likely this category is right for the post; it alerts from ${bar}${less && `. ${likely}: how likely it is ${as}, and not the other way round`}`,
+    };
+  }
+  return {
+    ...told, lead: `${value} a need or offer`, under: likely && `${likely} under this category`,
+    title: `${value}: how likely anybody can act on the post, whichever category it is; it alerts from ${bar}${likely && `. ${likely}: how likely this category is the right one`}`,
+  };
+}
+
 export function rate(perSecond) {
   return perSecond >= 100 ? short(Math.round(perSecond)) : perSecond.toFixed(1);
 }
