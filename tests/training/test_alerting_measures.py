@@ -121,32 +121,33 @@ def test_alerting_worth_by_hand():
     high = np.array([True, False, False, True, False, True, False])
     alerts = np.array([True, True, True, True, True, False, False])
     overlap = np.array([1.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.25])
-    found = alerting.alerting_worth(alerts, high, overlap)
-    assert found.high == pytest.approx((1.0 + (0.3 + 0.7 * 0.5) - 1.0) / 3)
-    assert found.low == pytest.approx((-math.log(1.5) - math.log(2.0) - math.log(1.5) + 0.25) / 4)  # δ: 1, 2, again 1
+    worth = alerting.alerting_worth(alerts, high, overlap)
+    needed, needless = [1.0, 0.3 + 0.7 * 0.5, -1.0], [0.0, -math.log10(1.5), 0.0, 0.25]  # δ: 0, 1, again 0
+    np.testing.assert_allclose(worth[high], needed)
+    np.testing.assert_allclose(worth[~high], needless)
+    found = alerting.mean_worth(worth, high)
+    assert (found.high, found.low) == (pytest.approx(np.mean(needed)), pytest.approx(np.mean(needless)))
     assert found.all == pytest.approx((found.high + found.low) / 2)
 
 
 def test_a_silent_system_is_worth_minus_one_half_and_a_noisy_one_never_less_than_minus_one():
     high = np.zeros(50, bool)
     high[-1] = True
-    silent = alerting.alerting_worth(np.zeros(50, bool), high, np.zeros(50))
+    silent = alerting.mean_worth(alerting.alerting_worth(np.zeros(50, bool), high, np.zeros(50)), high)
     assert (silent.high, silent.low, silent.all) == (-1.0, 0.0, -0.5)
-    noisy = alerting.alerting_worth(np.ones(50, bool), high, np.zeros(50))
-    assert -1 < noisy.low < -0.9 and noisy.high == pytest.approx(0.3)
-    assert math.isnan(alerting.alerting_worth(high, np.zeros(50, bool), np.zeros(50)).high)
+    noisy = alerting.mean_worth(alerting.alerting_worth(np.ones(50, bool), high, np.zeros(50)), high)
+    assert -1 < noisy.low < -0.8 and noisy.high == pytest.approx(0.3)
+    assert math.isnan(alerting.mean_worth(np.zeros(50), np.zeros(50, bool)).high)
 
 
-def test_the_mean_worth_leaves_out_events_without_a_post_of_a_priority():
-    one, none_high = alerting.Worth(0.2, -0.4, -0.1), alerting.Worth(float("nan"), -0.2, float("nan"))
-    assert alerting.mean_worth({"a": one, "b": none_high}) == alerting.Worth(0.2, pytest.approx(-0.3), -0.1)
-
-
-def test_types_found_weigh_by_whether_one_can_act_on_them():
+def test_types_found_weigh_by_whether_one_can_act_on_them_and_types_in_excess_cost():
     act = {"SearchAndRescue", "MovePeople"}
     assert alerting.type_overlap({"SearchAndRescue"}, {"SearchAndRescue", "MovePeople", "News"}, act) == 0.75 / 2
-    assert alerting.type_overlap({"News", "MovePeople"}, {"News"}, act) == 0.25
-    assert alerting.type_overlap({"News"}, set(), act) == 0
+    assert alerting.type_overlap({"SearchAndRescue", "News"}, {"SearchAndRescue", "News"}, act) == 1.0
+    assert alerting.type_overlap({"SearchAndRescue", "MovePeople"}, {"SearchAndRescue"}, act) == 0.75 / 2
+    assert alerting.type_overlap({"News", "MovePeople"}, {"News"}, act) == 1.0  # nothing to act on was to be found
+    assert alerting.type_overlap({"News", "Official"}, {"News"}, act) == 0.5
+    assert alerting.type_overlap({"News"}, set(), act) == alerting.type_overlap(set(), {"News"}, act) == 0
 
 
 def test_a_budget_shows_the_first_alerts_of_each_hour_of_the_clock():

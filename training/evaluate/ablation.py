@@ -4,7 +4,8 @@
     python -m training.evaluate ablation encoder=DIR
 
 Head and probabilities are fitted anew each time; the encoder and its words stay. The parts of the score are those of
-models/reading.py, the sources those of training/class_material.py.
+models/reading.py, the sources those of training/class_material.py. Of some languages no post is learnt either: the
+encoder has read them, head and words' weights have not.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from models.encoders.ready import Loaded, load, ready
 from models.encoders.registry import OWN
 from models.queries import load_queries
 from models.reading import Head
-from training.class_material import material
+from training.class_material import asked, material
 from training.data import in_train_half, read_messages
 from training.evaluate.alert_reading import Reader
 from training.evaluate.curve import GROUPS, SHOWN, measure
@@ -37,6 +38,12 @@ from training.posts import LabelledPost, read_posts, written_posts
 
 __all__ = ["Config", "PRESETS", "main"]
 
+LEFT_OUT = (
+    "am",
+    "bn",
+    "sw",
+    "tr",
+)  # languages that a head then learns nothing of, each with 48 needs and offers to judge
 RESULT = Path("training/results/ablation.json")
 
 
@@ -75,6 +82,12 @@ PARTS: dict[str, Without] = {
     "no disaster messages": Without({"messages": 0.0}),
     "no real posts": Without(posts=lambda post: post.use != "read"),
     "no written posts": Without(posts=lambda post: post.use == "read"),
+    "no lines for what else is asked": Without(head=lambda head: msgspec.structs.replace(head, several=None)),
+    "no shift by language": Without(head=lambda head: msgspec.structs.replace(head, languages={})),
+    **{f"no posts in {lang}": Without(posts=lambda post, lang=lang: post.lang != lang) for lang in LEFT_OUT},
+}
+BY_LANGUAGE: dict[str, Callable[[LabelledPost], bool]] = {
+    lang: lambda post, lang=lang: post.use != "read" and post.lang == lang for lang in LEFT_OUT
 }
 PRESETS = {"laptop": Config(), "smoke": Config(iterations=3)}
 
@@ -90,11 +103,11 @@ def main(config: Config) -> Path:
         knobs = msgspec.structs.replace(HeadConfig(iterations=config.iterations), **without.knobs)
         kept = [post for post in posts if post.judges or without.posts(post)]
         taught = material(knobs, kept, messages, everyday(root, knobs.everyday, knobs.seed) if knobs.everyday else [])
-        calibration = fit(knobs, encoder, kept, taught)
+        calibration = fit(knobs, encoder, kept, taught, asked(knobs, kept, messages))
         assert calibration.head
         calibration = msgspec.structs.replace(calibration, head=without.head(calibration.head))
         matcher = ready(Loaded(OWN, encoder, calibration), load_queries()).matcher
-        found[name] = measure(Reader(matcher, encoder), posts)
+        found[name] = measure(Reader(matcher, encoder), posts, GROUPS | BY_LANGUAGE)
     show(found)
     data_hash = hash_rows((p.text, p.gold, p.second) for p in posts)
     write_result(Path(config.out), config, data_hash, config.seed, {"encoder": encoder.version, "without": found})
@@ -109,3 +122,8 @@ def show(found: dict[str, dict[str, dict[str, float]]]) -> None:
     for part, figures in found.items():
         table.add_row(part, *(f"{figures[group][name]:.3f}" for group, name in shown))
     Console(width=220).print(table)
+    by_language = Table("right query, right query first", "with its posts", "without")
+    for lang in LEFT_OUT:
+        told = [[f"{found[part][lang][name]:.3f}" for name in SHOWN[:2]] for part in ("whole", f"no posts in {lang}")]
+        by_language.add_row(lang, *(", ".join(row) for row in told))
+    Console().print(by_language)

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from models.records import NOTICES, PRIORITIES, is_notice
-from training.evaluate.alert_material import ACTIONABLE, HIGH, Timed, information_type
+from training.evaluate.alert_material import ACTIONABLE, HIGH, Timed, information_type, kind_types
 from training.evaluate.alert_reading import Judged, Reader
 from training.evaluate.figure import Drawing, Figure, figure
 from training.labels import Labelled, Messages, Ordinary
@@ -151,8 +151,8 @@ def humaid_figures(reader: Reader, labelled: Labelled, sample: np.ndarray, draw:
 
 
 def trecis_figures(reader: Reader, posts: Sequence[Timed], draw: Drawing) -> tuple[list[Figure], dict]:
-    """Ranking of priorities by best need, by urgency and by priority, and Alerting Worth of the alerts, mean over
-    events: of needs and offers, and of notices too."""
+    """Ranking of priorities by best need, by urgency and by priority, and Alerting Worth of the alerts: of
+    needs and offers, of notices too, of urgent posts, and of a system that is silent."""
     read = reader.read([post.text for post in posts])
     gains = np.array([post.gain for post in posts])
     high = gains >= HIGH
@@ -173,29 +173,30 @@ def trecis_figures(reader: Reader, posts: Sequence[Timed], draw: Drawing) -> tup
     alerts["alerts_and_notices"] = alerts["alerts"] | np.array([bool(own) for own in read.notices], bool)
     if read.urgent is not None:
         alerts["urgent"] = read.urgent >= 0.5
-    told = [{information_type(query) for query in shown} for shown in read.shown]
+    told = [
+        {information_type(query) for query in shown} or kind_types(kind)
+        for shown, kind in zip(read.shown, read.kinds or [""] * len(posts), strict=True)
+    ]
     overlap = np.array([alerting.type_overlap(t, set(p.types), ACTIONABLE) for t, p in zip(told, posts, strict=True)])
     events = np.array([post.event for post in posts])
     details = {}
-    for name, alerted in alerts.items():
-        by_event = {
-            str(event): alerting.alerting_worth(alerted[own], high[own], overlap[own])
+    for name, alerted in (alerts | {"no_alert_at_all": np.zeros(len(posts), bool)}).items():
+        worth = np.zeros(len(posts))
+        for event in np.unique(events):
+            own = events == event
+            worth[own] = alerting.alerting_worth(alerted[own], high[own], overlap[own])
+        whole = alerting.mean_worth(worth, high)
+        found += [
+            figure(f"worth_high_by_{name}", whole.high, int(high.sum())),
+            figure(f"worth_all_by_{name}", whole.all, len(posts)),
+            figure(f"share_alerted_by_{name}", float(alerted.mean()), len(posts)),
+        ]
+        details[f"worth_by_{name}"] = {
+            str(event): _row(alerting.mean_worth(worth[own], high[own]))
             for event in np.unique(events)
             for own in (events == event,)
         }
-        worth = alerting.mean_worth(by_event)
-        found += [
-            figure(f"worth_high_by_{name}", worth.high, int(high.sum())),
-            figure(f"worth_all_by_{name}", worth.all, len(posts)),
-            figure(f"share_alerted_by_{name}", float(alerted.mean()), len(posts)),
-        ]
-        details[f"worth_by_{name}"] = {event: _row(w) for event, w in by_event.items()}
-    nothing = {
-        event: alerting.alerting_worth(np.zeros(int(own.sum()), bool), high[own], np.zeros(int(own.sum())))
-        for event in np.unique(events)
-        for own in (events == event,)
-    }
-    return [*found, figure("worth_all_of_no_alert_at_all", alerting.mean_worth(nothing).all, len(posts))], details
+    return found, details
 
 
 def budget_figures(reader: Reader, posts: Sequence[Timed]) -> list[Figure]:

@@ -11,7 +11,16 @@ from training.demo import demo_rows
 from training.files import read_json, read_rows
 from training.posts import HERE, LabelledPost
 
-__all__ = ["ACTIONABLE", "HIGH", "Timed", "demo_posts", "donation_stream", "information_type", "trecis_posts"]
+__all__ = [
+    "ACTIONABLE",
+    "HIGH",
+    "Timed",
+    "demo_posts",
+    "donation_stream",
+    "information_type",
+    "kind_types",
+    "trecis_posts",
+]
 
 # TREC-IS: priorities as gains, which one is high, and the information types its track calls actionable
 PRIORITY = {"Low": 0.0, "Medium": 1.0, "High": 2.0, "Critical": 3.0}
@@ -31,6 +40,19 @@ TYPES = {
     "report.sub_event": "NewSubEvent",
     "report.damage": "ThirdPartyObservation",
 }
+# and which the kinds of post do that are no query
+KIND_TYPES = {
+    "news": "News",
+    "opinion": "Sentiment",
+    "prayer": "Sentiment",
+    "thanks": "Sentiment",
+    "met": "ThirdPartyObservation",
+    "past": "ContextualInformation",
+    "hypothetical": "Discussion",
+    "scam_talk": "Advice",
+    **dict.fromkeys(("figurative", "advert", "chatter", "ordinary"), "Irrelevant"),
+}
+RENAMED = {"ContinuingNews": "News", "SignificantEventChange": "NewSubEvent"}  # types of 2018 that later ones replaced
 
 
 class Timed(Struct, frozen=True):
@@ -41,11 +63,17 @@ class Timed(Struct, frozen=True):
     at_s: float  # epoch seconds, UTC
     gain: float
     types: tuple[str, ...] = ()
+    taught: bool = False  # something was learnt from its event
 
 
 def information_type(query_id: str) -> str:
     """The TREC-IS type an alert under this query tells."""
     return TYPES.get(query_id, "GoodsServices" if query_id.startswith("need.") else "ServiceAvailable")
+
+
+def kind_types(kind: str) -> set[str]:
+    """The TREC-IS types of a post that reads as this kind, no query; none where it names none."""
+    return {KIND_TYPES[kind]} if kind in KIND_TYPES else set()
 
 
 def demo_posts() -> list[LabelledPost]:
@@ -61,18 +89,22 @@ def demo_posts() -> list[LabelledPost]:
 
 
 def trecis_posts(root: Path) -> list[Timed]:
-    """The labelled part of the TREC-IS streams in order of time; `gain` is the priority's."""
-    rows = read_json(root / "trecis-stream" / "stream.jsonl.gz")
+    """The labelled part of the TREC-IS streams in order of time, without posts that were learnt; `gain` is the
+    priority's. CrisisLexT26, which teaches, has some of the same events and posts."""
+    learnt = {row["id"] for row in read_rows(HERE / "read.tsv") if row["use"] == "learn"}
+    rows = list(read_json(root / "trecis-stream" / "stream.jsonl.gz"))
+    taught = {row["event"] for row in rows if str(row["id"]) in learnt}
     posts = [
         Timed(
             row["text"],
             row["event"],
             epoch_s(row["created_at"]),
             PRIORITY.get(row["labels"].get("priority", ""), 0.0),
-            tuple(row["labels"].get("categories", ())),
+            tuple(RENAMED.get(name, name) for name in row["labels"].get("categories", ())),
+            row["event"] in taught,
         )
         for row in rows
-        if row.get("labels")
+        if row.get("labels") and str(row["id"]) not in learnt
     ]
     return sorted(posts, key=lambda post: post.at_s)
 

@@ -31,6 +31,7 @@ class Read(Struct, frozen=True):
     urgent: np.ndarray | None  # (n,), where the encoder has a learnt head
     notices: list[tuple[str, ...]]  # its readings that are alerts and notices
     priorities: np.ndarray  # (n, 3) as PRIORITIES; (n, 0) without a learnt head
+    kinds: list[str]  # what each reads as by the classes alone, a query id or "news", "met" …; empty without a head
     worth: np.ndarray  # (n,): how likely a post is a need, an offer or a notice of any kind; 0 without a learnt head
 
     @property
@@ -83,6 +84,7 @@ class Reader:
             matcher.head.urgent(vectors) if matcher.head else None,
             [tuple(m.query_id for m in found if m.level == "alert") for found in notices],
             matcher.head.priorities(vectors) if matcher.head else np.zeros((len(texts), 0), np.float32),
+            matcher.head.kinds(vectors) if matcher.head else [],
             matcher.head.worth(vectors) if matcher.head else np.zeros(len(texts), np.float32),
         )
 

@@ -10,7 +10,7 @@ everyday sentences) stays. A share's figures are the mean over the draws.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -100,11 +100,13 @@ def drawn(posts: Sequence[LabelledPost], share: float, seed: int) -> list[Labell
     return out
 
 
-def measure(reader: Reader, posts: Sequence[LabelledPost]) -> dict[str, dict[str, float]]:
+def measure(
+    reader: Reader, posts: Sequence[LabelledPost], groups: Mapping[str, Callable[[LabelledPost], bool]] = GROUPS
+) -> dict[str, dict[str, float]]:
     """SHOWN of each group of posts that judge."""
     judged = judge(reader, [post for post in posts if post.judges])
     out = {}
-    for name, wanted in GROUPS.items():
+    for name, wanted in groups.items():
         told = {f.name: f.value for f in figures.labelled_figures(judged.part(wanted), Drawing(1, 0))}
         out[name] = {figure: told[figure] for figure in SHOWN}
     return out

@@ -7,7 +7,7 @@ that a labelled post stands for; without them every post counts once.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -219,24 +219,29 @@ def ndcg(scores: np.ndarray, gains: np.ndarray, depth: int = 100) -> float:
 
 
 def type_overlap(found: set[str], labelled: set[str], actionable: set[str]) -> float:
-    """How much of a post's information types was told, 0 to 1: actionable ones weigh λ = .75, others the rest.
+    """How well a post's information types were told, 0 to 1: the Jaccard index of the actionable ones weighs λ = .75
+    where the post has such, that of the others the rest. Types told in excess cost.
 
-    Each part is the share of its labelled types that were found, so a type told in excess costs nothing here.
+    Source: as of `alerting_worth`.
     """
-    parts = [(LAMBDA, labelled & actionable), (1 - LAMBDA, labelled - actionable)]
-    return sum(weight * len(part & found) / len(part) for weight, part in parts if part)
+    share = LAMBDA if labelled & actionable else 0.0
+
+    def alike(one: set[str], other: set[str]) -> float:
+        return len(one & other) / len(one | other) if one | other else 0.0
+
+    others = alike(found - actionable, labelled - actionable)
+    return share * alike(found & actionable, labelled & actionable) + (1 - share) * others
 
 
-def alerting_worth(alerts: np.ndarray, high: np.ndarray, overlap: np.ndarray) -> Worth:
-    """Alerting Worth of one event's posts in time order. alerts, high: (n,) bool; overlap: (n,) of `type_overlap`.
+def alerting_worth(alerts: np.ndarray, high: np.ndarray, overlap: np.ndarray) -> np.ndarray:
+    """(n,) what each post of one event is worth, in time order. alerts, high: (n,) bool; overlap: of `type_overlap`.
 
     A post of high or critical priority: α + (1 − α) · overlap if alerted (α = .3), −1 if not. Another post: overlap if
-    not alerted, else max(−1, −ln(δ/2 + 1)), δ = needless alerts since the last needed one, this one included. Then the
-    mean of each kind, and the mean of both.
-    Source: McCreadie, Buntain, Soboroff 2020, Incident Streams 2019: Actionable Insights and How to Find Them, ISCRAM.
-    Written from memory of that definition, not checked against the paper's text or the track's script, so compare with
-    published runs with care. We differ: a system alerts by its own threshold, where the track takes a priority score
-    of .7; `type_overlap` counts types by the labelled ones. Our choice: the natural logarithm, this alert counted in δ.
+    not alerted, else max(−1, −log10(δ/2 + 1)), δ = needless alerts since the last needed one, before this one.
+    Source: McCreadie, Buntain, Soboroff 2020, Incident Streams 2019: Actionable Insights and How to Find Them, ISCRAM,
+    as the track's evaluation notebook (2019-B, version 2.3) computes it. Two differences: a system alerts by its own
+    threshold, where the notebook takes a priority score of .7; and for types that are not actionable it compares the
+    actionable ones once more, which reads as an oversight.
     """
     worth = np.zeros(len(alerts))
     needless = 0
@@ -245,12 +250,17 @@ def alerting_worth(alerts: np.ndarray, high: np.ndarray, overlap: np.ndarray) ->
             worth[i] = ALPHA + (1 - ALPHA) * overlap[i] if alert else WORST
             needless = 0 if alert else needless
         elif alert:
+            worth[i] = max(WORST, -math.log10(needless / 2 + 1))
             needless += 1
-            worth[i] = max(WORST, -math.log(needless / 2 + 1))
         else:
             worth[i] = overlap[i]
-    of_high = float(worth[high].mean()) if high.any() else float("nan")
-    of_low = float(worth[~high].mean()) if not high.all() else float("nan")
+    return worth
+
+
+def mean_worth(worth: np.ndarray, high: np.ndarray) -> Worth:
+    """Alerting Worth of posts of all events together, as the track reports it: the mean of each kind of post, and the
+    mean of both."""
+    of_high, of_low = (float(worth[own].mean()) if own.any() else float("nan") for own in (high, ~high))
     return Worth(of_high, of_low, (of_high + of_low) / 2)
 
 
@@ -277,10 +287,3 @@ def gain_minus_pain(pushed: Pushed, alpha: float = 0.5) -> float:
     Source: the GMP of the TREC 2016 Real-Time Summarization track, Lin et al. 2016; there a sum over the whole period.
     """
     return (alpha * pushed.gain - (1 - alpha) * pushed.pain) / pushed.hours if pushed.hours else float("nan")
-
-
-def mean_worth(by_event: Mapping[str, Worth]) -> Worth:
-    """Mean over the events, as the track reports it; events without a post of a priority are left out of its mean."""
-    columns = ([getattr(w, part) for w in by_event.values()] for part in ("high", "low", "all"))
-    kept = [[x for x in column if not math.isnan(x)] for column in columns]
-    return Worth(*(float(np.mean(column)) if column else float("nan") for column in kept))
