@@ -21,11 +21,14 @@ REGIONS = (
     "US", "IN", "TR", "ID", "PH", "PK", "BD", "NP", "HT", "MX", "BR", "CL", "ES", "FR", "IT", "DE", "GB", "GR", "UA",
     "JP", "SA", "EG", "SY", "MA", "NG", "KE", "AU", "NZ", "LK", "MM", "VN", "TH", "CN", "IR", "AF",
 )  # fmt: skip
+MOST_DIGITS = 15  # of a number (ITU-T E.164)
 ASKED = 20  # candidates per post that are judged; a post that holds more is a list of numbers or an attack
 
 # One run of local part per start, so a long run without @ costs one scan.
 # A chain of addresses goes at once: one a round would cost the square of its length.
-_EMAIL = re.compile(r"(?<![\w.%+@-])(?:[\w.%+-]++@(?:[\w-]+\.)+[^\W\d_]{2,})+")
+_EMAIL = re.compile(r"(?<![\w.%+@＠﹫-])(?:[\w.%+-]++[@＠﹫](?:[\w-]+[.．])+[^\W\d_]{2,})+")
+_AT_SIGNS = "@＠﹫"  # as it is typed beside Chinese and Japanese
+_HAS_AT = re.compile(f"[{_AT_SIGNS}]")
 _AT = r"\s?[\[({]\s?(?:at|@|arroba|ät|et)\s?[\])}]\s?"
 _DOT = r"(?:\.|\s?[\[({]\s?(?:dot|\.|punto|punkt|nokta|point)\s?[\])}]\s?)"
 _SPELT_AT = re.compile(_AT, re.IGNORECASE)
@@ -39,12 +42,32 @@ _SPELT_EMAIL = re.compile(
 # a number. What stands before it is judged afterwards.
 _DASH = r"\-\u2010-\u2013\u2212\uff0d"
 _RARE = r"*|~_·•"  # between the digits of a number that begins as one, or is announced; of anything else elsewhere
+# Marks of direction, joiners and the like, which phones put around the numbers of their address books, and the frames
+# of keycaps (0️⃣): between digits they are nothing.
+_UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe0e\ufe0f\u20e3\ufeff"
+_ALL_UNSEEN = re.compile(f"[{_UNSEEN}]+")
 _BETWEEN = rf"(?: ?[{_DASH}] ?|[ \u00a0\u3000().{_DASH}/,;（）／，、；{_RARE}]{{0,2}})"
-_CANDIDATE = re.compile(
-    rf"(?<!\d)(?<!\d[:.,])(?:[+＋]|[(（][+＋]?)?\d(?:{_BETWEEN}\d){{6,}}+(?!\d|_++[^\W_]|[%°]|[.,:]\d)"
-)
+
+
+def _candidate(unseen: str, frame: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?<!\d)(?<!\d[:.,])(?:[+＋]{unseen}|[(（][+＋]?)?\d(?:{unseen}{_BETWEEN}{unseen}\d){{6,}}+{frame}"
+        r"(?!\d|_++[^\W_]|[%°]|[.,:]\d)"
+    )
+
+
+_CANDIDATE, _CANDIDATE_WITH_UNSEEN = _candidate("", ""), _candidate(f"[{_UNSEEN}]*+", "(?:\ufe0f?\u20e3)?+")
 _ENOUGH_DIGITS = re.compile(r"\d(?:[\W_]{0,3}\d){6}")  # cheap: nearly every post stops here
 _GLUED = re.compile(r"[\w/=&^$€£₹¥₺.,-]$")  # what goes on in a number or name: an announcement alone makes it a phone's
+# But a number that begins as one is no name's: Ayşe=05321234567, Rahul-09841234567. Codes are in capitals.
+_IN_QUERY = re.compile(r"[?&][\w.-]{0,80}=$")
+_AFTER_NAME = re.compile(r"(?:^|[\s(\[{\"'])(?![A-Z]{1,6}\W)[^\s\d_.,/=?&$€£₹¥₺-]{2,30}[,./-]$")
+_OF_ANOTHER_KIND = re.compile(
+    r"(?:date|time\w*|datum|fecha|tarih|saat|lat\w*|lon\w*|lng|coord\w*|easting|northing|amount|total|sum|price|"
+    r"balance|hash|sha\d*|md5|ver\w*)=$",
+    re.IGNORECASE,
+)
+_LEAST_ASSIGNED = 9  # digits: 06022023 is a day
 _JOINED = re.compile(r"[\w$€£₹¥₺]")
 _EDGES = re.compile(r"(?<![\w@#/])_+|_+(?=\W)"), re.compile(r"(?<=\W)_+|_+(?!\w)")  # emphasis, as in chats: _0532 …_
 _UNSPACED_LETTER = re.compile(
@@ -66,6 +89,9 @@ _DATE = re.compile(  # asked in ASCII digits, whatever script they are of
     rf"|^(?:(?:19|20)\d\d{_SEPARATOR}{{1,3}})+(?:19|20)\d\d$"  # 2010-2023
 )
 _DECIMAL = re.compile(r"(?<![\d.])\d{1,3}\.\d{3,}(?![\d.]\d)")
+_STANDING = re.compile(f"{_DATE.pattern}|{_DECIMAL.pattern}")
+_CORE = re.compile(r"[+＋(（]?\d.*\d")
+_WORDS = re.compile(r"([^\d+＋]+)")
 _GROUPED = re.compile(r"^[1-9]\d{0,2}(?:(?:\.\d{3})+|(?: \d{3}){1,2})$")  # 1.500.000 and 25 000 000
 _COUNTED = re.compile(rf"^\d(?:[ \u00a0/.,;:{_DASH}]+\d)+$")  # 1 2 3 4 5 6 7, 3-2 2-1 4-3 1-0
 _CURRENCY = "usd|eur|gbp|inr|rs|npr|pkr|tl|php|idr|rp|htg|mxn"
@@ -78,7 +104,7 @@ _COUNTED_AFTER = re.compile(
     re.IGNORECASE,
 )
 # A number of another kind, by its name. The first are no phone's whatever they begin with.
-_NAMED = re.compile(r"\b(?:isbn(?:-1[03])?|issn|doi|iban|utm|mgrs)\b[ :#.]{0,3}(?:\d\d?[A-Z] ?)?$", re.IGNORECASE)
+_NAMED = re.compile(r"\b(?:isbn(?:-1[03])?|issn|doi|iban|utm|mgrs)\b[ :#.=]{0,3}(?:\d\d?[A-Z] ?)?$", re.IGNORECASE)
 _NUMBERED = re.compile(
     r"\b(?:case|order|ticket|ref(?:erence)?|invoice|id|grid|ver(?:sion)?|(?:zip|pin)(?: code)?|post(?:al)? ?code|plz|"
     r"population|pop|score)\b[ :#.]{0,3}$",
@@ -101,6 +127,7 @@ _OUTRIGHT = re.compile(
     r"(?:[☎📞📱]\ufe0f?|\b(?:tel|telp|phone|ph|mobile|cell|hotline|whats?app))[ .:=/#-]{0,3}$", re.IGNORECASE
 )
 ROUNDS = 6
+_NO_AT = str.maketrans(dict.fromkeys(_AT_SIGNS, " "))
 _WIDE = str.maketrans("＋（）／，；－", "+()/,;-")
 _HAS_RARE = re.compile(f"[{_RARE}]")
 _ANY_DIGITS = re.compile(r"\d(?:[\W_]{0,3}\d){6,}+")
@@ -112,16 +139,20 @@ def mask(text: str) -> str:
     while (masked := _mask_once(text)) != text:  # what stands beside a token may now read as an address of its own
         rounds += 1
         # Only a chain made for it goes on longer: what is left of it that could be a number or an address goes whole.
-        text = _ANY_DIGITS.sub(PHONE, masked.replace("@", " ")) if rounds == ROUNDS else masked
+        text = _ANY_DIGITS.sub(PHONE, masked.translate(_NO_AT)) if rounds == ROUNDS else masked
     return text
 
 
 def _mask_once(text: str) -> str:
-    if "@" in text:  # an address holds no blank and does not begin with the sign, as mentions do
-        text = " ".join([_EMAIL.sub(EMAIL, word) if "@" in word[1:] else word for word in text.split(" ")])
+    if (
+        "@" in text or not text.isascii() and _HAS_AT.search(text)
+    ):  # an address holds no blank, nor begins with the sign as mentions do
+        text = " ".join([_EMAIL.sub(EMAIL, word) if _HAS_AT.search(word, 1) else word for word in text.split(" ")])
     if ("(" in text or "[" in text or "{" in text) and _SPELT_AT.search(text):
         text = _SPELT_EMAIL.sub(EMAIL, text)
-    return _Numbers(text).masked() if _ENOUGH_DIGITS.search(text) else text
+    if text.isascii() or not _ALL_UNSEEN.search(text):
+        return _Numbers(text).masked(_CANDIDATE) if _ENOUGH_DIGITS.search(text) else text
+    return _Numbers(text).masked(_CANDIDATE_WITH_UNSEEN)
 
 
 class _Numbers:
@@ -131,8 +162,8 @@ class _Numbers:
         self._text = _CHAT_LINK.sub(rf"\1{PHONE}", text)
         self._asked = 0
 
-    def masked(self) -> str:
-        return _CANDIDATE.sub(self._judge, self._text)
+    def masked(self, candidate: re.Pattern[str]) -> str:
+        return candidate.sub(self._judge, self._text)
 
     def _judge(self, found: re.Match[str]) -> str:
         run, start = found.group(), found.start()
@@ -143,40 +174,62 @@ class _Numbers:
         if _MONEY_BEFORE.search(before) or _NAMED.search(before):
             return run
         announced = bool(_ANNOUNCED.search(before))
-        # A count, a price or a distance does not begin with a zero or a plus.
-        first = run.lstrip("(（")[0]
-        dialled = first in "+＋" or int(first) == 0
+        dialled = _is_dialled(run)
         outright = announced and bool(_OUTRIGHT.search(before))
         phone = announced and self._is_one(run, announced, outright)  # "call 713-555-0188 families stranded"
         if not (dialled or phone) and (_COUNTED_AFTER.match(after) or _NUMBERED.search(before)):
             return run
-        if not (dialled or announced) and (_COUNTED.match(run) or _HAS_RARE.search(run)):
+        bare = _seen(run)
+        if not (dialled or announced) and (_COUNTED.match(bare) or _HAS_RARE.search(bare)):
             return run
         # In Chinese, Japanese or Thai everything is joined to what stands before and after it.
-        long = sum(map(str.isdecimal, run)) >= 10
+        digits = sum(map(str.isdecimal, run))
+        long = digits >= 10
         if _JOINED.match(after) and not (long and _UNSPACED_LETTER.match(after)):
             if not (dialled or announced) or not _ENDING.match(after):
                 return run
         if _GLUED.search(before) and not announced and not (long and _UNSPACED_LETTER.match(before[-1])):
-            return run
+            if not dialled or digits < _LEAST_ASSIGNED or not _named(before):
+                return run
         if self._is_one(run, announced, outright) and not re.search("[,;，、；]", run):
             return PHONE
         parts = _LISTED.split(run)
         if len(parts) == 1:
-            return self._among_spaces(run)
+            return self._beside_dates(run)
         return "".join(self._part(part, announced, outright) for part in parts)
 
     def _part(self, part: str, announced: bool, outright: bool) -> str:
         bare = part.strip(" \u00a0")
         if self._is_one(bare, announced, outright):
             return part.replace(bare, PHONE)
-        return self._among_spaces(part)
+        return self._beside_dates(part)
+
+    def _beside_dates(self, run: str) -> str:
+        """A date or a coordinate hides no number beside it."""
+        standing = [kept.span() for kept in _STANDING.finditer(_ascii(run))]
+        if not standing:
+            return self._several(run)
+        out, at = [], 0
+        for start, end in (*standing, (len(run), len(run))):
+            out += [_CORE.sub(self._core, run[at:start], 1), run[start:end]]
+            at = end
+        return "".join(out)
+
+    def _core(self, found: re.Match[str]) -> str:
+        return PHONE if self._is_one(found.group(), False, False) else self._several(found.group())
+
+    def _several(self, run: str) -> str:
+        """What is no number by itself: several, with spaces, dashes or nothing between them, or none."""
+        if _GROUPED.match(run.strip()):
+            return run
+        joined = self._among_dashes(run)
+        return joined if joined != run and not any(map(str.isdecimal, joined)) else self._among_spaces(run)
 
     def _among_spaces(self, run: str) -> str:
-        """Several numbers with nothing but spaces between them: from each word on, the longest that is one."""
+        """From each word on, the longest that is a number; else what is in the word."""
         words = re.split("([ \u00a0]+)", run)
-        if len(words) == 1 or _DATE.search(_ascii(run)) or _DECIMAL.search(run) or _GROUPED.match(run.strip()):
-            return run
+        if len(words) == 1:
+            return self._among_dashes(run)
         digits = [sum(map(str.isdecimal, word)) for word in words]
         out, at = [], 0
         while at < len(words):
@@ -186,15 +239,57 @@ class _Numbers:
                     at = end
                     break
             else:
-                out.append(words[at])
+                out.append(self._among_dashes(words[at]))
                 at += 1
         return "".join(out)
 
+    def _among_dashes(self, run: str) -> str:
+        """More digits than a number has, with signs between them or none: numbers that begin as such, or are alike."""
+        if len(run) <= MOST_DIGITS or sum(map(str.isdecimal, run)) <= MOST_DIGITS:
+            return run
+        words = _WORDS.split(run)  # digits and what stands between them, by turns
+        digits = [sum(map(str.isdecimal, word)) for word in words]
+        lengths = digits[::2]
+        middle = len(lengths) // 2
+        half = len(words) // 2 if middle > 2 and lengths[:middle] == lengths[middle:] else 0
+        out, at = [], 0
+        while at < len(words):
+            end = 0 if at % 2 else self._end(words, digits, at, half)
+            out.append(PHONE if end else self._unspaced(words[at]))
+            at = end or at + 1
+        return "".join(out)
+
+    def _end(self, words: list[str], digits: list[int], at: int, half: int) -> int:
+        """Where the number ends that begins at a word; 0 where none does. Best right before the next that begins."""
+        dialled, found = _is_dialled(words[at]), []
+        for end in range(min(len(words), at + 9), at, -2):
+            count = sum(digits[at:end])
+            alike = count >= 10 and (end == at + 1 or (at, end) in ((0, half), (half + 1, len(words))))
+            if 7 <= count <= MOST_DIGITS and (dialled or alike):
+                last = end >= len(words) - 1 or _is_dialled(words[end + 1])
+                found.append((not last, -end, end))
+        return next((end for *_, end in sorted(found) if self._is_one("".join(words[at:end]), False, False)), 0)
+
+    def _unspaced(self, word: str) -> str:
+        """Numbers with nothing between them (a sign that nobody sees was taken out): all of it, or nothing."""
+        if len(word) <= MOST_DIGITS or not _is_dialled(word):
+            return word
+        half, found, at = len(word) // 2, 0, 0
+        while at < len(word):
+            ends = [end for end in range(at + 9, min(len(word), at + MOST_DIGITS + 2)) if _is_dialled(word[end])]
+            ends = sorted(ends, key=lambda end: end != half) + [len(word)] * (len(word) - at <= MOST_DIGITS + 1)
+            end = next((end for end in ends if self._is_one(word[at:end], False, False)), 0)
+            if not end:
+                return word
+            found, at = found + 1, end
+        return PHONE * found if at == len(word) else word
+
     def _is_one(self, candidate: str, announced: bool, outright: bool) -> bool:
+        candidate = _seen(candidate)
         digits = sum(map(str.isdecimal, candidate))
         if digits < 7 or _DATE.search(_ascii(candidate)) or _DECIMAL.search(candidate):
             return False
-        if digits > 15 and self._asked < ASKED:  # the longest number there is (ITU-T E.164)
+        if digits > MOST_DIGITS and self._asked < ASKED:
             return False
         self._asked += 1
         if self._asked > ASKED or _is_phone(candidate):
@@ -202,10 +297,27 @@ class _Numbers:
         return announced and (outright or not _GROUPED.match(candidate))
 
 
+def _seen(text: str) -> str:
+    return text if text.isascii() else _ALL_UNSEEN.sub("", text)
+
+
+def _is_dialled(run: str) -> bool:
+    """A count, a price or a distance does not begin with a zero or a plus."""
+    first = run.lstrip("(（")[:1]
+    return first in ("+", "＋") or first.isdecimal() and int(first) == 0
+
+
+def _named(before: str) -> bool:
+    """Does a name stand before it, with a sign between them that elsewhere belongs to a number or a link?"""
+    if before.endswith("="):
+        return not _IN_QUERY.search(before) and not _OF_ANOTHER_KIND.search(before)
+    return bool(_AFTER_NAME.search(before))
+
+
 @lru_cache(maxsize=4096)
 def _is_phone(candidate: str) -> bool:
     digits = sum(c.isdecimal() for c in candidate)
-    if digits > 15:  # the longest number there is (ITU-T E.164)
+    if digits > MOST_DIGITS:
         return False
     candidate = _HAS_RARE.sub(" ", _ascii(candidate))
     international = candidate.lstrip("(").startswith("+") or (candidate.startswith("00") and digits >= 10)

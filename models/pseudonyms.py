@@ -33,9 +33,18 @@ _ACCOUNT = re.compile(r"\bdid:[a-z]{1,10}:[A-Za-z0-9._:%-]{8,}")
 # What leads to an account or to a post of one: everything on these hosts, and a path with an @ in it (Mastodon).
 _OF_ACCOUNTS = re.compile(
     r"(?:https?://)?(?:[\w-]+\.)?(?:(?:x|twitter|facebook|fb|instagram|threads|tiktok|youtube|vk|linkedin|reddit|telegram|"
-    r"snapchat|weibo)\.(?:com|net|me)|fb\.me|bsky\.app|t\.me|wa\.me)(?:/|$)|[^?#]*/(?:@|users/|profile/|u/)",
+    r"snapchat|weibo)\.(?:com|net|me)|fb\.me|bsky\.(?:app|social)|t\.me|wa\.me)(?:/|$)"
+    r"|[^?#]*/(?:@|users/|profile/|u/)",
     re.IGNORECASE,
 )
+# Links that an encoder does not read as such: without a scheme whatever their ending, and those of Bluesky's protocol.
+_ENDS = r"[^\s<>\"]*[^\s<>\".,!?;:)'\]…]"
+_BARE_LINK = re.compile(rf"(?<![\w@./-])(?:[a-z0-9-]{{1,63}}\.){{1,4}}[a-z]{{2,24}}/{_ENDS}", re.IGNORECASE)
+_AT_LINK = re.compile(rf"\bat://{_ENDS}", re.IGNORECASE)
+_HANDLE = re.compile(r"(?<![\w@.-])(?:[a-z0-9-]{1,63}\.){1,3}bsky\.social(?![\w-])", re.IGNORECASE)  # without its @
+_WIDE_AT = re.compile(
+    r"([A-Za-z0-9_.+-]?)(?<!\d(?=[＠﹫]\d))[＠﹫](?=\w)"
+)  # as it is typed beside Chinese and Japanese
 _HOST = re.compile(r"(?:https?://)?[^/?#]{1,253}", re.IGNORECASE)
 
 
@@ -74,11 +83,16 @@ class Pseudonyms:
         if self.keep:
             return text
         if "/" in text or "www." in text.lower():
-            text = replace_links(text, self._link)
+            text = _AT_LINK.sub(lambda found: f"at://{self._short(found.group())}", text)
+            text = replace_links(_BARE_LINK.sub(self._link, text), self._link)
+        if "＠" in text or "﹫" in text:  # no address of mail is left here: what stands before it is a word
+            text = _WIDE_AT.sub(lambda found: f"{found[1]} @" if found[1] else "@", text)
         if "did:" in text:
             text = _ACCOUNT.sub(lambda found: "@" + self._short(found.group()), text)
         if "@" in text:
             text = replace_mentions(text, lambda found: "@" + self._short(found.group()))
+        if "bsky" in text.lower():
+            text = _HANDLE.sub(lambda found: "@" + self._short(found.group()), text)
         return text
 
     def hide(self, record: R) -> R:
@@ -104,7 +118,7 @@ class Pseudonyms:
         url = found.group()
         if not _OF_ACCOUNTS.match(url):
             return url
-        host = _HOST.match(url)
+        host = _HOST.match(_HANDLE.sub("bsky.social", url))
         return f"{host.group() if host else ''}/{self._short(url)}"
 
     def _short(self, name: str) -> str:

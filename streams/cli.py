@@ -67,15 +67,20 @@ def main() -> None:
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
+        error.message = _shown(error.message)
         error.show()
         sys.exit(error.exit_code)
     except click.Abort:
         sys.exit(130)
     except CrisisError as error:
-        from streams.config.secrets import redacted
-
-        click.secho(f"crisis: {redacted(error)}", fg="red", err=True)
+        click.secho(f"crisis: {_shown(error)}", fg="red", err=True)
         sys.exit(1)
+
+
+def _shown(error: object) -> str:
+    from streams.config.secrets import redacted  # with all settings: only where there is something to tell
+
+    return redacted(error)
 
 
 if __name__ == "__main__":

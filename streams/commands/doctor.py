@@ -163,7 +163,7 @@ def check_release(settings: Settings) -> Finding:
         return Finding(
             "release",
             False,
-            f"cannot load {release.current}: {error}",
+            f"cannot load {release.current}: {redacted(error)}",
             "set CRISIS_ENCODER__REGISTRY to where it is, or `crisis encoder rollback`",
         )
     return Finding("release", True, f"{release.current} is current")

@@ -20,6 +20,7 @@ from models.queries import load_queries
 from streams.broker.queries import read_queries
 from streams.commands.encoder_tables import diff_tables, languages_table, role_of, trial_table, when
 from streams.config import Settings
+from streams.config.secrets import redacted
 from streams.outputs.span import Span
 from streams.releases.compared_posts import posts_of_file, posts_of_stream
 from streams.releases.diff import diff_versions
@@ -101,7 +102,7 @@ async def _live(settings: Settings, release: Release) -> tuple[dict[str, int], d
         view = LiveView(redis, settings)
         return await view.counts(trial_of(release)), await view.workers()
     except (RedisError, OSError) as error:
-        click.secho(f"no live figures: {error}", fg="yellow", err=True)
+        click.secho(f"no live figures: {redacted(error)}", fg="yellow", err=True)
         return {}, {}
     finally:
         await redis.aclose()
@@ -253,4 +254,5 @@ def _note_current(settings: Settings, release: Release) -> None:
     try:
         registry_of(settings).choose(release.current)
     except CrisisError as error:  # workers know already; only the next publisher must be told by hand
-        click.secho(f"{error}; name current={release.current} when you publish the next one", fg="yellow", err=True)
+        told = f"{redacted(error)}; name current={release.current} when you publish the next one"
+        click.secho(told, fg="yellow", err=True)

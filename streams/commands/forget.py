@@ -13,6 +13,7 @@ import msgspec
 from models.errors import CrisisError
 from models.moments import rfc3339
 from streams.broker.authors import posts_of
+from streams.broker.labels import read_labels
 from streams.config import Settings
 from streams.ingest.writer import open_writer
 from streams.view.connect import connect, reaching_redis
@@ -23,6 +24,7 @@ from streams.view.vault import Vault
 __all__ = ["forget"]
 
 WITHIN_S = 60.0
+LOOK_S, LONGEST_LOOK_S = 0.5, 5.0
 ON_THE_BROKER = ("posts.raw", "posts.clean", "posts.waiting", "posts.embedded", "posts.matched", "posts.rejected")
 COMPACTED_S = 2 * 3600.0  # a segment closes within the hour, what it holds of earlier states goes in the next
 
@@ -33,9 +35,9 @@ class Receipt(msgspec.Struct, frozen=True):
     at: str
     posts: int
     pseudonyms: list[str]  # of the posts
-    before: dict[str, int]  # by store of Redis: how many held something of them
+    before: dict[str, int]  # by store: how many held something of them; labels: on the broker, the others in Redis
     after: dict[str, int]
-    clean: bool  # nothing in Redis any more, and so on the page; search follows the same deletions
+    clean: bool  # nothing in any of them any more, and so on the page; search follows the same deletions
     gone_from_posts_by: str  # what was written before: Kafka drops whole segments only
     gone_from_alerts_and_clusters_by: str
     topics: list[str]
@@ -50,7 +52,7 @@ def send_deletions(settings: Settings, ids: list[str]) -> None:
 
 
 async def forget_posts(settings: Settings, ids: list[str], account: str | None, within_s: float) -> Receipt:
-    """Delete these posts and wait until Redis holds nothing of them.
+    """Delete these posts and wait until nothing of them is held: looked for by name first, in all there is in the end.
 
     Raises ServiceError without broker or Redis, and ConfigError without the workers' secret: what they hold could not
     be looked for.
@@ -61,19 +63,22 @@ async def forget_posts(settings: Settings, ids: list[str], account: str | None, 
         with reaching_redis(settings.redis):
             if settings.privacy.key_file is not None:
                 await check_key(redis, settings, names)
-            holdings = Holdings(redis, settings, vault)
+            holdings = Holdings(redis, settings, vault, lambda: [s.post_id for s in read_labels(settings).values()])
             known = [names.id(post_id) for post_id in ids]
             if account is not None:
-                known = list(dict.fromkeys(known + await holdings.alerts_under([names.id(account)])))
+                known = list(dict.fromkeys(known + await holdings.posts_under([names.id(account)])))
             before = after = await holdings.of(known)
             # The account's own deletion takes along what is still under way, and what posts.raw no longer holds.
             await asyncio.to_thread(send_deletions, settings, [*ids, *([account] if account and known else [])])
-            while True:
-                await asyncio.sleep(0.5)
+            look_s, over = LOOK_S, False
+            while not over:
+                await asyncio.sleep(look_s)
                 await holdings.drop_counts(known)
-                after = await holdings.of(known)
-                if not any(after.values()) or time.time() - began > within_s:
-                    break
+                over = time.time() - began > within_s
+                after = await holdings.by_name(known)
+                if over or not any(after.values()):
+                    after, look_s = await holdings.of(known), min(2 * look_s, LONGEST_LOOK_S)
+                    over |= not any(after.values())
     finally:
         await redis.aclose()
         if vault is not None:
@@ -100,7 +105,7 @@ async def forget_posts(settings: Settings, ids: list[str], account: str | None, 
 @click.option("--within", type=float, default=WITHIN_S, show_default=True, help="Seconds to wait for the workers.")
 @click.pass_obj
 def forget(settings: Settings, author: str | None, post: str | None, receipt: BinaryIO | None, within: float) -> None:
-    """Take a person's posts, or one post, out of alerts, page, search, clusters and snapshots.
+    """Take a person's posts, or one post, out of alerts, page, search, clusters, snapshots and labels.
 
     Workers must be running: they do it. The receipt says what was held and is held now, and by when the broker has
     dropped what was written before. Ends with status 1 if something is left.

@@ -12,9 +12,12 @@ from rich.table import Table
 
 from models.errors import CrisisError
 from models.records import Reject
-from streams.broker.rejects import lines_of, read_rejects, send_raw
+from streams.broker.rejects import ends_of, lines_of, read_rejects, send_again
+from streams.broker.topics import AGENTS
+from streams.commands.rejected_posts import again, taken_out
 from streams.config import Settings
 from streams.outputs.printable import printable
+from streams.pipeline.frames import encode_frame
 
 __all__ = ["rejected"]
 
@@ -77,16 +80,24 @@ def show(settings: Settings, place: str | None, reason: str | None, most: int) -
 @click.option("--reason", help="All of this reason.")
 @click.pass_obj
 def retry(settings: Settings, place: str | None, reason: str | None) -> None:
-    """Send rejects to posts.raw once more, after what refused them was mended.
+    """Send rejects once more, after what refused them was mended.
 
-    The whole line is read from posts.raw, where it stays for topics.retention_h; what is gone from there, and what was
-    refused after it had been read, is counted and left out.
+    What was refused unread is read from posts.raw, where it stays for topics.retention_h, and sent there again line by
+    line. What was refused later goes to posts.clean again, post by post: but for what was deleted or edited since it is
+    read. What cannot be sent is counted, and why.
     """
     if (place is None) == (reason is None):
         raise click.UsageError("say which: a PLACE or --reason")
     found = [x.reject for x in read_rejects(settings, reason) if place in (None, x.place)]
-    lines = [value for _, value in lines_of(settings, found)]
-    sent = send_raw(settings, (value for value in lines if value is not None))
-    click.echo(
-        f"{sent:,} of {len(lines):,} sent again; {len(lines) - sent:,} are gone from posts.raw or were read before"
-    )
+    not_so: Counter[str] = Counter()
+    lines = list(lines_of(settings, (reject for reject in found if reject.stage == AGENTS[0])))
+    not_so["no longer in posts.raw"] = sum(line is None for _, line in lines)
+    raw = [(reject.origin.partition, line) for reject, line in lines if line is not None]
+    frames = list(taken_out(settings, [reject for reject in found if reject.stage != AGENTS[0]], not_so))
+    sent = send_again(settings, "posts.raw", raw) if raw else 0
+    if frames:
+        placed = again(frames, ends_of(settings, "posts.clean"), settings.worker.frame_bytes)
+        sent += send_again(settings, "posts.clean", ((f.origin.partition, encode_frame(f)) for f in placed))
+    click.echo(f"{sent:,} of {sent + not_so.total():,} sent again")
+    for why, n in (+not_so).items():
+        click.echo(f"{n:,} not: {why}")

@@ -28,7 +28,13 @@ def secret(path: str | Path | None, variable: str = "", least_chars: int = 1) ->
     return found
 
 
-_CREDENTIALS = re.compile(r"(?<=://)[^\s/'\"]*@|(?<=[?&])[\w-]*(?:password|token|secret|key)=[^&\s'\"]*", re.IGNORECASE)
+# Up to the last @ of what names the host, whatever signs a password holds; where one holds those that would have to be
+# escaped (/, ? and #), up to the last @ of all. Bounded: no text costs the square of its length.
+_CREDENTIALS = re.compile(
+    r"(?<=://)(?:[^\s/?#]{0,1000}|[^\s/?#@:]{0,200}:\S{0,1000})@"
+    r"|(?<=[?&])[\w-]{0,100}(?:password|token|secret|key)=[^&\s]*?(?=['\"]?(?:[&\s]|$))",
+    re.IGNORECASE,
+)
 _ADDRESS = re.compile(r"\w*://[^\s'\"]*")
 BRIEF, LOOKED_AT = 200, 2_000  # characters
 

@@ -126,7 +126,8 @@ class Redis(Section):
         except ValueError as error:
             raise ValueError(f"has a host or port that is none; {told}") from error
         known, socket = parts.scheme in ("redis", "rediss"), parts.scheme == "unix" and database
-        if not socket and (not known or not host or port == 0 or (database and not database.isdecimal())):
+        wrong = not known or not host or port == 0 or (database and not database.isdecimal())
+        if not socket and wrong or any(letter.isspace() for letter in value):
             raise ValueError(f"is not the address of a Redis; {told}")  # it may hold a password: not shown
         return value
 
@@ -151,6 +152,13 @@ class Worker(Section):
     metrics_token_file: Annotated[
         Path | None, Field(description="file holding the token that /metrics asks for, 16 characters or more")
     ] = None
+    allowed_hosts: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description="names a worker may be asked for by, comma separated, beside its own address; others get 400",
+        ),
+    ] = "localhost, 127.0.0.1, [::1]"
     frames_in_flight: Annotated[
         int, Field(ge=1, description="records taken at a time by one agent; of large ones fewer (256 kB)")
     ] = 200

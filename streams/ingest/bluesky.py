@@ -25,6 +25,7 @@ from models.errors import ConfigError, Rejected, ServiceError
 from models.moments import epoch_s
 from streams.config import Settings
 from streams.ingest.cursor import Cursor
+from streams.ingest.lines import refused_line
 from streams.ingest.live import Disconnected, ReconnectConfig, keep_connected, run_live
 from streams.ingest.writer import FrameWriter
 
@@ -185,10 +186,9 @@ class BlueskySource:
     async def _receive(self, message: str | bytes) -> None:
         try:
             event = _decode(message)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            # Sent on as it is: it becomes a counted reject with its bytes.
-            line = message.encode(errors="replace") if isinstance(message, str) else message
-            await self._writer.put(line.replace(b"\n", b" ").replace(b"\r", b" "))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            unread = message.encode(errors="replace") if isinstance(message, str) else message
+            await self._writer.put(refused_line(unread))
             return
         post = to_post(event, self._config.langs)
         then = self._cursor.advance(str(event.time_us))

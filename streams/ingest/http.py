@@ -27,6 +27,7 @@ from starlette.routing import Route
 from models.errors import ServiceError
 from models.posts import split_lines
 from streams.config import Settings
+from streams.config.secrets import redacted
 from streams.ingest.lines import head_of, key_of
 from streams.ingest.presence import present
 from streams.ingest.stopping import SIGNALS
@@ -46,7 +47,7 @@ class HttpConfig:
 
     body_bytes: int = 8 << 20  # of one request: some 20,000 posts
     held_bytes: int = 64 << 20  # of all requests whose posts are not yet acknowledged
-    read_s: float = 30.0  # for a client to send its body
+    read_s: float = 300.0  # for a client to send its body, at 30 kB/s; 10 s of silence end it (streams/web/deadline.py)
     acknowledge_s: float = 130.0  # beyond the writer's own delivery timeout
     wrong_tokens: int = 30  # a minute that are answered and logged; more get 429
 
@@ -77,7 +78,7 @@ class PostServer:
     async def healthz(self, request: Request) -> Response:
         """503 once the broker failed: the supervisor starts the process again."""
         error = self._writer.error
-        return JSONResponse({"ok": error is None, "reason": str(error or "")}, 503 if error else 200)
+        return JSONResponse({"ok": error is None, "reason": redacted(error or "")}, 503 if error else 200)
 
     async def posts(self, request: Request) -> Response:
         """POST /posts."""
@@ -99,7 +100,7 @@ class PostServer:
         except TimeoutError:
             return JSONResponse({"reason": "the request or the broker took too long: send it again"}, 503)
         except ServiceError as error:
-            return JSONResponse({"reason": str(error)}, 503)
+            return JSONResponse({"reason": redacted(error)}, 503)
         except ClientDisconnect:
             return Response(status_code=400)
         finally:

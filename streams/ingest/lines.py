@@ -21,7 +21,17 @@ from msgspec import Struct
 from models.errors import ConfigError
 from streams.config.sections import WriterConfig
 
-__all__ = ["Head", "head_of", "is_table", "key_of", "open_lines", "oversize_marker", "read_frames", "read_lines"]
+__all__ = [
+    "Head",
+    "head_of",
+    "is_table",
+    "key_of",
+    "open_lines",
+    "oversize_marker",
+    "read_frames",
+    "read_lines",
+    "refused_line",
+]
 
 CSV_SUFFIXES = (".csv", ".tsv")
 HEAD_BYTES = 1024  # of an oversized line that are kept
@@ -77,6 +87,17 @@ def oversize_marker(head: bytes, size: int) -> bytes:
     """What stands in for a line of `size` bytes that no broker would take: it becomes a reject like any other."""
     marker = {"oversize": size, "head": base64.b64encode(head[:HEAD_BYTES]).decode()}
     return msgspec.json.encode(marker)
+
+
+def refused_line(unread: bytes) -> bytes:
+    """What stands in for a line that a source could not read: a JSON string of it, which is refused as not an object
+    and keeps every byte.
+
+    As it came it could be read further on after all, where more is stripped or less is asked for, and be the edit or
+    the deletion of a post of somebody else.
+    """
+    text = unread.decode("utf-8", "surrogateescape")  # bytes that are no UTF-8 stay what they are, and are refused too
+    return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogateescape")
 
 
 def read_lines(stream: BinaryIO, longest: int) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ import click
 
 from streams.broker.backoff import Good, keep_up
 from streams.config import Settings
-from streams.config.secrets import in_brief
+from streams.config.secrets import in_brief, redacted
 from streams.ingest.cursor import Cursor
 from streams.ingest.presence import present
 from streams.ingest.stopping import until_stopped
@@ -49,7 +49,7 @@ async def keep_connected(
     """
 
     def tell(error: BaseException, wait_s: float) -> None:
-        log.warning("%s; connecting again in %.1f s", error, wait_s)
+        log.warning("%s; connecting again in %.1f s", redacted(error), wait_s)
         troubled(in_brief(error))
 
     async def once(good: Good) -> None:

@@ -29,6 +29,7 @@ from models.errors import ConfigError, ServiceError
 from streams.config import Settings
 from streams.config.secrets import secret
 from streams.ingest.cursor import Cursor
+from streams.ingest.lines import refused_line
 from streams.ingest.live import Disconnected, ReconnectConfig, keep_connected, run_live
 from streams.ingest.writer import FrameWriter
 
@@ -218,9 +219,8 @@ class MastodonSource:
     async def _receive(self, data: bytes, kind: Literal["create", "update"]) -> None:
         try:
             status = _decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            # Sent on as it is: it becomes a counted reject with its bytes.
-            await self._writer.put(data.replace(b"\n", b" ").replace(b"\r", b" "))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            await self._writer.put(refused_line(data))
             return
         post = to_post(status, self._host, kind)
         if isinstance(post, str):

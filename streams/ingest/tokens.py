@@ -17,6 +17,7 @@ import msgspec
 from models.errors import ConfigError, Rejected
 from models.posts import decode_unique
 from streams.config.secrets import secret
+from streams.ingest.lines import refused_line
 
 __all__ = ["Sources", "owned"]
 
@@ -84,15 +85,15 @@ class Sources:
 
 
 def owned(line: bytes, source: str) -> bytes:
-    """The line as a post of that source. What the pipeline would refuse stays as it came, to be refused and counted."""
+    """The line as a post of that source. What cannot be read here is read nowhere: `refused_line`, to be counted."""
     line = line.removeprefix(b"\xef\xbb\xbf")
     try:
-        decode_unique(line.decode())  # the reader of the pipeline: what it refuses here, it refuses there
+        decode_unique(line.decode())
         fields = _fields(line)
         ids = {name: _own(_id(fields[name]), source, name) for name in IDS if name in fields}
         return _encode({**fields, **ids, "source": source})
     except (Rejected, ValueError, RecursionError, msgspec.MsgspecError):
-        return line
+        return refused_line(line)
 
 
 def _own(given: str | int | None, source: str, field: str) -> str | None:

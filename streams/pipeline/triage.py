@@ -9,8 +9,10 @@ Who is read now:
 
 - Every group (a language from a source) has a claim that grows with the root of its posts, and keeps what it could not
   use for the next frames. A source that sends a hundred times as much gets ten times as much; none gets nothing.
-- Within a group the highest score of the skim comes first, of equals the newest; what says again what was read `TOLD`
-  times lately (repeats by others, clusters that are answered) comes last.
+- Within a group the highest score of the skim comes first, of equals the newest. An author's posts beyond `EACH` lately
+  (of the last posts read, and in the frame) come after those of all others, who have their next `EACH` then: however
+  many different cries one account invents, it takes no more of its group than anybody else. What says again what was
+  read `TOLD` times lately (repeats by others, clusters that are answered) comes last.
 
 Turns: 1 = the better half of what a group has left, 2 = the other half, 3 = what was told. They are taken up in the
 proportion of `SHARES`, so none waits for ever for the turns before it.
@@ -18,7 +20,7 @@ proportion of `SHARES`, so none waits for ever for the turns before it.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from math import sqrt
 
@@ -36,11 +38,13 @@ HALF_LIFE_POSTS = 2_000.0  # of what a group's claim is made of
 MOST_CLAIM = 4.0  # posts a group may save up, or have had too many; and all together
 MOST_GROUPS = 1_000  # remembered; sources may be anything
 
+EACH = 2  # posts of an author before it is the others' turn: a call for help and what was forgotten in it
 TOLD = 3  # times that something was read before it counts as told: one copy may be somebody else's own call
 ALIKE = 0.9  # cosine of the skim: "house 1" and "house 217" have .94, two ways to ask for water .32
-REMEMBERED = 1_024  # posts read lately
+REMEMBERED = 1_024  # posts read lately: some seconds of a reader
 
 Group = tuple[str, str]  # language, source
+Author = tuple[str, str | None]  # source, author
 
 
 class Skimmed(Struct, frozen=True):
@@ -49,6 +53,7 @@ class Skimmed(Struct, frozen=True):
     group: Group
     score: float
     at: float  # epoch seconds, when it was seen
+    author: str | None = None  # within its source; None = nobody is named, and it is of none but itself
 
 
 class Place(Struct, frozen=True):
@@ -71,15 +76,19 @@ class Triage:
         self._claims: dict[Group, float] = {}
         self._due = 0.0  # part of a post that may be read beyond the last frame
         self._read: np.ndarray | None = None  # (≤ REMEMBERED, d), newest last
+        self._authors: deque[Author] = deque(maxlen=REMEMBERED)  # of the posts read, newest last
 
     def divide(self, posts: Sequence[Skimmed], vectors: np.ndarray, share: float) -> list[Place]:
         """A place for each post. vectors: (n, d) float32 unit rows of the skim."""
         told = self._told(vectors)
+        best = sorted(range(len(posts)), key=lambda i: (told[i], -posts[i].score, -posts[i].at))
+        goes = self._goes(posts, best)
         order: dict[Group, list[int]] = defaultdict(list)
-        for i in sorted(range(len(posts)), key=lambda i: (told[i], -posts[i].score, -posts[i].at)):
+        for i in sorted(best, key=lambda i: (told[i], goes[i])):
             order[posts[i].group].append(i)
         now = self._choose(order, share)
         self._remember(vectors[sorted(now)])
+        self._authors.extend(_author(posts[i]) for i in sorted(now) if posts[i].author is not None)
         places = [Place(0)] * len(posts)
         for members in order.values():
             left = [i for i in members if i not in now and not told[i]]
@@ -89,6 +98,17 @@ class Triage:
                 if i not in now and told[i]:
                     places[i] = Place(3, "told")
         return places
+
+    def _goes(self, posts: Sequence[Skimmed], best: Sequence[int]) -> list[int]:
+        """How often its author had EACH posts lately, before each post. best: the posts, each author's best first."""
+        had = Counter(self._authors)
+        goes = [0] * len(posts)
+        for i in best:
+            if posts[i].author is not None:
+                author = _author(posts[i])
+                goes[i] = had[author] // EACH
+                had[author] += 1
+        return goes
 
     def _choose(self, order: dict[Group, list[int]], share: float) -> set[int]:
         """Those to read now: one after the other, the next of the group with the greatest claim."""
@@ -132,6 +152,10 @@ class Triage:
     def _remember(self, vectors: np.ndarray) -> None:
         known = self._read if self._read is not None and self._read.shape[1] == vectors.shape[1] else vectors[:0]
         self._read = np.concatenate([known, vectors])[-REMEMBERED:]
+
+
+def _author(post: Skimmed) -> Author:
+    return post.group[1], post.author
 
 
 class Turns:

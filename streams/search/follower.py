@@ -28,6 +28,7 @@ from models.records import Post
 from streams.broker.backoff import Good, keep_up
 from streams.broker.topics import partitions_of
 from streams.config import Settings
+from streams.config.secrets import redacted
 from streams.releases.release import Release
 from streams.releases.topic import follow_release
 from streams.releases.versions import load_version
@@ -105,7 +106,7 @@ class Searcher:
         def ended(task: asyncio.Task) -> None:
             self._tasks.discard(task)
             if not task.cancelled() and (error := task.exception()) is not None:
-                self._state, self._message = "failed", f"search stopped: {error}"
+                self._state, self._message = "failed", f"search stopped: {redacted(error)}"
                 log.critical("search stopped", exc_info=error)
 
         self._tasks.add(task)
@@ -161,7 +162,9 @@ class Searcher:
 
     async def _run(self) -> None:
         def broken(error: BaseException, pause_s: float) -> None:
-            self._message = f"search cannot ask {self.settings.broker.bootstrap} which encoder is current: {error}"
+            self._message = (
+                f"search cannot ask {self.settings.broker.bootstrap} which encoder is current: {redacted(error)}"
+            )
             log.warning("%s; again in %.0f s", self._message, pause_s)
 
         await keep_up(self._session, (KafkaError, OSError), broken, longest_s=MOST_WAIT_S)
@@ -209,7 +212,7 @@ class Searcher:
                 window = await asyncio.get_running_loop().run_in_executor(self._loading, self._make, name)
                 break
             except CrisisError as error:
-                failed.append(f"cannot load {name}: {error}")
+                failed.append(f"cannot load {name}: {redacted(error)}")
         else:
             kept = f"search keeps encoder {self.window.encoder.version}" if self.window else "search has no encoder"
             return f"{kept}: {'; '.join(failed)}"

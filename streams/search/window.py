@@ -38,6 +38,7 @@ from streams.broker.connect import client_options
 from streams.broker.reading import kafka_ms
 from streams.broker.topics import partitions_of
 from streams.config import Settings
+from streams.config.secrets import redacted
 from streams.pipeline.frames import decode_frames, pack_vectors, unpack_vectors
 from streams.releases.serving import restate
 from streams.search.rehearsal import Rehearsal, rehearse
@@ -183,7 +184,7 @@ class Window:
 
     async def _fill(self) -> None:
         def broken(error: BaseException, pause_s: float) -> None:
-            self.message = f"search cannot read {self.settings.topics.name('posts.embedded')}: {error}"
+            self.message = f"search cannot read {self.settings.topics.name('posts.embedded')}: {redacted(error)}"
             log.warning("%s; again in %.0f s", self.message, pause_s)
 
         await keep_up(self._read, (KafkaError, OSError), broken, longest_s=30.0)

@@ -120,7 +120,7 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
     handlers = add_agents(app, app.runtime, agents)
     heart = Heart()
     told = settings.worker
-    serve_health(told.web_host, told.web_port, heart, told.metrics_token_file)
+    serve_health(told.web_host, told.web_port, heart, told.metrics_token_file, told.allowed_hosts)
     waiting = Waiting(app.runtime, Outbox(app.runtime.sender, settings)) if "embed" in handlers else None
     applied = ChainMap(*(handler.applied for handler in handlers.values()))  # each reads a topic of its own
     if "cluster" in handlers:

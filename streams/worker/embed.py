@@ -33,13 +33,41 @@ class Embed(Handler):
     async def __call__(self, events: Events) -> Events:
         frames = await self._decode(events)
         self.runtime.pace.took("posts.clean", len(events), sum(len(frame.posts) for frame in frames))
+        if any(frame.origin.turn for frame in frames):
+            frames = await self._read_again(frames)
         await self._read(*await self._divide(frames))
         return events
+
+    async def _read_again(self, frames: Sequence[Frame]) -> list[Frame]:
+        """The frames without what was deleted or edited since it was refused. A post of theirs has an outcome already,
+        that it was refused: it counts as read once more, and has another.
+        """
+        sent_again = [frame for frame in frames if frame.origin.turn]
+        said = dict(zip(map(id, sent_again), await self._still_said(sent_again), strict=True))
+        told = []
+        for frame in sent_again:
+            counts = {"read": len(frame.posts), "no_match": len(frame.posts) - len(said[id(frame)].posts)}
+            told.append((frame.origin, {"counts": counts}))
+        await self.view.count_all("read-again", told)
+        return [said.get(id(frame), frame) for frame in frames]
+
+    async def _still_said(self, frames: Sequence[Frame]) -> list[Frame]:
+        """The frames without posts that were deleted or edited since."""
+        posts = [post for frame in frames for post in frame.posts]
+        gone = await self.view.gone([post.id for post in posts])
+        said = await self.runtime.folder.still_said(posts, self.runtime.pseudonyms.key)
+        still = {id(post) for post in said if post.id not in gone}  # a post may be there twice, with two texts
+        kept = [[post for post in frame.posts if id(post) in still] for frame in frames]
+        return [
+            msgspec.structs.replace(frame, posts=left, elsewhere=frame.elsewhere + len(frame.posts) - len(left))
+            for frame, left in zip(frames, kept, strict=True)
+        ]
 
     async def _divide(self, frames: list[Frame]) -> tuple[list[Frame], dict[Origin, list[Post]]]:
         """The frames with what is read of them now, and by their origins what waits."""
         now, serving = time.time(), self.runtime.serving
-        share = share_at(self.runtime.pace.begin(frames, now), self.runtime.pace.within_s)
+        as_they_come = [frame for frame in frames if not frame.origin.turn]
+        share = share_at(self.runtime.pace.begin(as_they_come, now), self.runtime.pace.within_s)
         skim = self.runtime.skim.of(serving.current.encoder, list(self.runtime.queries.values())) if share < 1 else None
         metrics.context_share.set(1.0 if skim is None else share)
         if skim is None:

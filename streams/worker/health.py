@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from streams import metrics
 from streams.config.secrets import secret
+from streams.web.deadline import DeadlineProtocol
 from streams.web.exposure import LOOPBACK, asked_by, refuse_to_be_open
 
 __all__ = ["Heart", "serve_health"]
@@ -37,10 +38,10 @@ class Heart:
         return time.monotonic() - self._at
 
 
-def health_app(heart: Heart, token: str | None = None) -> Starlette:
+def health_app(heart: Heart, token: str | None = None, allowed_hosts: str = LOOPBACK) -> Starlette:
     """livez, and healthz as it was called: the loop turns. readyz: encoder warm, queries read. Else 503, the reason.
 
-    Without a token a page of somebody else must not read it by giving its own host name our address.
+    allowed_hosts: names to ask by, beside the address at which the question comes in; others get 400.
     """
 
     async def metrics_page(request: Request) -> Response:
@@ -61,15 +62,20 @@ def health_app(heart: Heart, token: str | None = None) -> Starlette:
 
     routes = [Route("/metrics", metrics_page), Route("/readyz", readyz)]
     routes += [Route(path, livez) for path in ("/livez", "/healthz")]
-    return Starlette(routes=routes, middleware=[] if token is not None else [asked_by(LOOPBACK)])
+    return Starlette(routes=routes, middleware=[asked_by(allowed_hosts, or_our_address=True)])
 
 
-def serve_health(host: str, port: int, heart: Heart, token_file: Path | None = None) -> None:
+def serve_health(
+    host: str, port: int, heart: Heart, token_file: Path | None = None, allowed_hosts: str = LOOPBACK
+) -> uvicorn.Server:
     """Serve in a daemon thread until the process ends. A port already taken is logged by uvicorn and not fatal.
 
     Raises ConfigError where other machines could ask without a token.
     """
     token = secret(token_file, least_chars=16)
     refuse_to_be_open("/metrics of the worker", host, token, "worker.metrics_token_file")
-    config = uvicorn.Config(health_app(heart, token), host=host, port=port, log_level="warning", access_log=False)
-    threading.Thread(target=uvicorn.Server(config).run, name="health", daemon=True).start()
+    app = health_app(heart, token, allowed_hosts)
+    config = uvicorn.Config(app, host, port, log_level="warning", access_log=False, http=DeadlineProtocol)
+    server = uvicorn.Server(config)
+    threading.Thread(target=server.run, name="health", daemon=True).start()
+    return server

@@ -20,7 +20,7 @@ from models.encoders.protocol import Encoder
 from models.encoders.ready import Loaded, Ready, load
 from models.encoders.static import StaticEncoder
 from models.queries import Query
-from models.records import Frame, Post, PutBy
+from models.records import Frame, Post, PutBy, account_of
 from streams.config import Settings
 from streams.pipeline.triage import Skimmed, Triage
 from streams.releases.versions import make_ready
@@ -118,7 +118,8 @@ class Skim:
         vectors = ready.encoder.encode([post.text for post in posts])
         scores = ready.matcher.scores(vectors).max(axis=1, initial=-1.0)
         skimmed = [
-            Skimmed((p.lang, p.source), round(float(s), 3), p.seen_at) for p, s in zip(posts, scores, strict=True)
+            Skimmed((p.lang, p.source), round(float(s), 3), p.seen_at, p.author or account_of(p.id))
+            for p, s in zip(posts, scores, strict=True)
         ]
         places = self._triage.divide(skimmed, np.asarray(vectors), share)
         divided, at = [], 0

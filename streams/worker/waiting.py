@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
-import msgspec
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import IllegalStateError, KafkaError
 from msgspec import Struct
@@ -69,18 +68,6 @@ class TakeUp(Embed):
             counts = of["counts"] | {"taken_up": of["counts"]["rejected"]}
             told.append((at, {**of, "counts": counts}))
         return told
-
-    async def _still_said(self, frames: Sequence[Frame]) -> list[Frame]:
-        """The frames without posts that were deleted or edited since."""
-        posts = [post for frame in frames for post in frame.posts]
-        gone = await self.view.gone([post.id for post in posts])
-        said = await self.runtime.folder.still_said(posts, self.runtime.pseudonyms.key)
-        still = {id(post) for post in said if post.id not in gone}  # a post may be there twice, with two texts
-        kept = [[post for post in frame.posts if id(post) in still] for frame in frames]
-        return [
-            msgspec.structs.replace(frame, posts=left, elsewhere=frame.elsewhere + len(frame.posts) - len(left))
-            for frame, left in zip(frames, kept, strict=True)
-        ]
 
 
 def _calls(pieces: Sequence[Frame]) -> Iterator[list[Frame]]:

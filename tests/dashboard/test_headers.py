@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import httpx
 import pytest
 
-from models.errors import ConfigError
+from models.errors import ConfigError, ServiceError
 from streams.dashboard.access import Person, hash_of
 from streams.dashboard.app import create_dashboard
 from streams.dashboard.headers import COOKIE, SESSION_S, session_of
+from streams.releases.release import Release
+from streams.search.follower import Searcher
 from streams.view.connect import connect
 from streams.view.live import LiveView
+from streams.web import body
 from tests.dashboard.serving import settings_for, visiting
 
 TOKEN = "correct horse battery staple"
@@ -86,6 +90,34 @@ async def test_the_way_back_is_escaped_in_the_form(client):
 
 async def test_a_flood_of_a_form_is_refused(client):
     assert (await client.post("/login", content=b"token=" + b"x" * 100_000)).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/login", "/api/labels"])
+async def test_half_a_body_is_waited_for_no_longer_than_a_form_takes(client, monkeypatch, path):
+    async def slowly():
+        yield b"token="
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(body, "WHOLE_S", 0.1)
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    answer = await client.post(path, content=slowly(), headers=headers)
+    assert answer.status_code == 408 and answer.headers["connection"] == "close"
+
+
+async def test_no_answer_shows_a_secret_of_an_address(redis_url):
+    def fails(*_):
+        raise ServiceError("no registry at redis://:it's-hunter2@127.0.0.1:1/0")
+
+    settings = settings_for(redis_url)
+    redis, searcher = connect(settings.redis), Searcher(settings, load=fails)
+    app = create_dashboard(settings, LiveView(redis, settings), searcher)
+    searcher._message = await searcher._move(Release())
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1") as client:
+        answer = await client.get("/api/search?text=water")
+    assert answer.status_code == 503 and "no registry at redis://127.0.0.1:1/0" in answer.text
+    assert "hunter2" not in answer.text + searcher.status.message
+    await searcher.stop()
+    await redis.aclose()
 
 
 async def test_the_cookie_of_an_older_token_is_worth_nothing(client):

@@ -46,13 +46,16 @@ TABLE = 16  # a cache of fewer holds what is read once, such as a model
 
 
 class Cost:
-    """Seconds of CPU of this process, by part: the tokenizer works in a thread of its own."""
+    """Seconds of CPU of this process, by part: the tokenizer works in a thread of its own.
 
-    def __init__(self) -> None:
-        self._settings = load_settings(encoder={"ref": "flood"})
-        self._ready = ready(load("flood"), load_queries())
+    ref: the encoder; beside the fast one all else shows, beside the reader hardly anything but reading.
+    """
+
+    def __init__(self, ref: str = "flood", ordinary_posts: int = ORDINARY_POSTS) -> None:
+        self._settings = load_settings(encoder={"ref": ref})
+        self._ready = ready(load(ref), load_queries())
         self._caches: list[Cache] = []
-        self.ordinary = crowd(*islice(invented_texts(), ORDINARY_POSTS))
+        self.ordinary = crowd(*islice(invented_texts(), ordinary_posts))
         self.of(self.ordinary)  # models and tables are read with the first posts
         self._caches = list(caches())
 

@@ -101,6 +101,11 @@ def line(text: str, **fields: object) -> bytes:
     return json.dumps({"id": "h/1", "text": text} | fields, ensure_ascii=False).encode()
 
 
+UNFOLDING: dict[str, str] = {  # short, and long for an encoder: 18 letters of three bytes, seven words of four
+    "U+FDFA": "\ufdfa" * 22,
+    "an emoji of a long name": "\U0001faf0" * 13,
+}
+
 CRY = "We are trapped on the roof of the school, send a boat. "
 
 

@@ -12,9 +12,12 @@ from websockets.asyncio.server import serve
 
 from models.errors import ConfigError, ServiceError
 from models.posts import parse_post
+from models.pseudonyms import Pseudonyms
+from models.records import Origin
 from streams.ingest.bluesky import BlueskyConfig, BlueskySource, _Event, to_post
 from streams.ingest.cursor import Cursor
 from streams.ingest.live import ReconnectConfig
+from streams.pipeline import stages
 from tests.waiting import until
 
 DID, T0 = "did:plc:abcdefghijklmnopqrstuvwx", 1_769_932_800_000_000
@@ -156,7 +159,24 @@ async def test_posts_edits_and_deletions_arrive_in_order_whatever_else_is_sent(r
     posts = [json.loads(x) for x in raw.lines() if x.startswith(b'{"id"')]
     assert [p["kind"] for p in posts if p["id"].endswith("3k1")] == ["create", "update", "delete"]
     assert source.skipped == Counter({"not a post": 1})
-    assert {b"\xff\xfe", b'{"did": 5}'} < set(raw.lines())  # unreadable events are sent on, to be counted as rejects
+    unread = {b'"\xff\xfe"', json.dumps('{"did": 5}').encode()}  # sent on, to be counted as rejects
+    assert unread < set(raw.lines())
+
+
+async def test_no_server_deletes_or_edits_a_post_of_another_source(raw):
+    """What is no event of Jetstream, the reader of posts would take: it asks for less."""
+    forged = [
+        '{"id":"sms:gov/1","kind":"update","text":"all is well"}',
+        b'{"id":"sms:gov","kind":"delete"}',
+        '\ufeff{"id":"sms:gov","kind":"delete"}',
+        '{"id":"sms:gov","kind":"delete","a":' + "[" * 5_000 + "]" * 5_000 + "}",
+    ]
+    async with ingesting(raw, Jetstream([*forged, commit(1), "hold"]), stall_s=30) as (_, writer):
+        await until(lambda: writer.counts.sent == len(forged) + 1)
+    frames = [frame for values in raw.records().values() for frame in values]
+    parsed = [stages.parse(frame, Origin(0, 0), T0 / 1e6, Pseudonyms(b"k" * 32, keep=True)) for frame in frames]
+    assert [sent.id for one in parsed for sent in (*one.posts, *one.deletions)] == [f"bsky:{DID}/3k1"]
+    assert sum(len(one.rejects) for one in parsed) == len(forged)
 
 
 async def test_after_a_drop_it_asks_for_everything_since_shortly_before_the_last_event(raw):

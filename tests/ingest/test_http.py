@@ -9,16 +9,24 @@ import json
 import httpx
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
-from models.errors import ConfigError, Rejected
-from models.posts import parse_post
+from models.errors import ConfigError, ServiceError
+from models.pseudonyms import Pseudonyms
+from models.records import Origin
 from streams.commands.ingest import ingest
 from streams.ingest.http import HttpConfig, PostServer
+from streams.ingest.lines import refused_line
 from streams.ingest.tokens import Sources, owned
+from streams.pipeline import stages
 
 TOKEN = "a token of more than sixteen letters"
 OTHER = "the token of another source, as long"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
+BOM = b"\xef\xbb\xbf"
+VICTIMS = b'{"id":"bsky:did:plc:victim42","kind":"delete"}'
+KEPT = Pseudonyms(b"k" * 32, keep=True)
 
 
 @contextlib.asynccontextmanager
@@ -48,7 +56,7 @@ async def test_a_json_array_may_be_pretty_printed_and_what_will_be_refused_keeps
         answer = await client.post("/posts", content=body.encode())
     assert (answer.status_code, answer.json()) == (202, {"posts": 2})
     assert sorted(raw.lines()) == [
-        b'{"id": "1",  "text": "a\\nb", "id": "2"}',
+        json.dumps('{"id": "1",  "text": "a\\nb", "id": "2"}').encode(),
         '{"id":"gov:3","text":"水","source":"gov"}'.encode(),
     ]
 
@@ -145,6 +153,15 @@ async def test_when_the_broker_fails_the_answer_is_503_and_health_says_so(raw, m
         assert (await client.get("/healthz")).status_code == 503
 
 
+async def test_no_answer_shows_a_secret_of_an_address(raw):
+    async with serving(raw) as (client, writer, _):
+        writer.error = ServiceError("no Redis at redis://:it's-hunter2@127.0.0.1:1/0")
+        for answer in (await client.get("/healthz"), await client.post("/posts", content=ndjson(1))):
+            assert answer.status_code == 503 and "redis://127.0.0.1:1/0" in answer.text
+            assert "hunter2" not in answer.text
+        writer.error = None
+
+
 @pytest.mark.parametrize("host", ["attacker.example", "attacker.example:8090", "localhost.attacker.example", ""])
 async def test_a_page_of_somebody_else_reaches_nothing_by_giving_its_name_our_address(raw, host):
     async with serving(raw) as (client, writer, _):
@@ -199,14 +216,36 @@ async def test_nobody_deletes_edits_or_forges_a_post_of_another_source(raw):
         b'{"id": "bsky:x/1", "kind": "delete"} {}',
         b"\xff" + b'{"id": "bsky:x/1"}',
         b'{"a":' + b"[" * 2000 + b"]" * 2000 + b', "id": "bsky:x/1", "kind": "delete"}',
+        BOM * 2 + VICTIMS,
+        BOM * 3 + VICTIMS,
+        b" " + BOM + VICTIMS,
+        b"\x0c" + VICTIMS,
+        VICTIMS + b"\x0b",
+        b"\x0b\x0c" + BOM + b" " + BOM + VICTIMS + b"\x0c ",
+        b"\x85" + VICTIMS,
+        VICTIMS + b"\0",
+        b"\n" + VICTIMS,
     ],
 )
-def test_whatever_the_line_it_is_ours_or_it_is_refused(line):
-    try:
-        read = parse_post(owned(line, "web"), seen_at=1.7e9, author_key=b"k")
-    except Rejected:
-        return
-    assert read.id.startswith("web:")
+@pytest.mark.parametrize("beside", [b"", b'{"id": "1", "text": "water"}\n'])
+async def test_whatever_the_line_it_is_ours_or_it_is_refused(raw, line, beside):
+    """Through every hand between a token and the stages: body, lines, `owned`, writer, broker, frame, reader."""
+    async with serving(raw) as (client, writer, _):
+        answer = await client.post("/posts", content=beside + line, headers={"Authorization": f"Bearer {OTHER}"})
+        assert answer.status_code in (202, 400)
+    parsed = [stages.parse(value, Origin(0, 0), 1.7e9, KEPT) for values in raw.records().values() for value in values]
+    assert sum(one.read for one in parsed) == writer.counts.read
+    ids = [read.id for one in parsed for read in (*one.posts, *one.deletions)]
+    assert all(post_id.startswith("web:") for post_id in ids), ids
+
+
+@given(st.binary(max_size=40), st.sampled_from([b"", BOM, BOM * 2]), st.sampled_from([b"", VICTIMS]))
+def test_a_line_that_could_not_be_read_is_never_read_and_keeps_its_bytes(begin, mark, end):
+    line = refused_line(begin + mark + end)
+    assert b"\n" not in line and b"\r" not in line and line == line.strip()
+    parsed = stages.parse(line, Origin(0, 0), 1.7e9, KEPT)
+    assert [one.reason for one in parsed.rejects] in (["not_an_object"], ["bad_utf8"]) and parsed.read == 1
+    assert json.loads(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape") == begin + mark + end
 
 
 def test_a_repost_may_name_a_post_of_a_live_source_and_its_own():

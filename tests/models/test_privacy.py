@@ -1,11 +1,17 @@
 """Phone numbers of everywhere are masked; what people count, date, measure and price in a disaster is not."""
 
+import json
+
 import phonenumbers
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from phonenumbers import PhoneNumberFormat as Form
 from phonenumbers import PhoneNumberType as Kind
 
-from models.privacy import PHONE, mask
+from models.posts import parse_post
+from models.privacy import EMAIL, PHONE, mask
+from tests.hostile.test_cost import assert_in_proportion
 
 FEWEST = 7  # digits: shorter ones (of Tokelau, Vanuatu …) are beside counts and house numbers no phone's by their look
 
@@ -49,6 +55,16 @@ def test_an_example_number_of_every_country_is_masked(region):
         "tel: 9876543210 families need food", "call 9876543210 people are trapped",
         "_0532 123 45 67_", "call _+90 532 123 45 67_ now", "_call 0532 123 45 67_", "__05321234567__", "tel:_5551234_",
         "_call 5551234_", "_phone_ 5551234", "*_call 713-555-0188 families stranded_*",
+        "Ayşe=+905321234567", "Rahul=05321234567", "no=05321234567", "Ayşe = 05321234567", "wa=+90 532 123 45 67",
+        "Ali/05321234567", "Ayşe-05321234567", "Rahul,09841234567", "(Ayşe.0532 123 45 67)", "आयशा-09841234567",
+        "05321234567-05327654321", "0532-123-45-67-0533-765-43-21", "0532 123 45 67-0533 765 43 21",
+        "9841234567-9851234567", "984-123-4567-985-123-4567", "+905321234567-05327654321", "05321234567–05327654321",
+        "05321234567.05327654321", "05321234567~05327654321~05337654321", "०९८४१२३४५६७-०९८५१२३४५६७",
+        "0532123456705327654321", "+90532123456705327654321", "053212345670532765432105337654321",
+        "0532\u200e123\u200e45\u200e67", "0532\u200d1234567", "05\ufe0e32\u034f123\u200c45 67",
+        "\u200e+90 532 123 45 67\u200e",
+        "+\u200e90 532 123 45 67", "\u202a+90 532 123 45 67\u202c", "0️⃣5️⃣3️⃣2️⃣1️⃣2️⃣3️⃣4️⃣5️⃣6️⃣7️⃣",
+        "0532\u200e1234567,0533\u200e7654321", "05" + "\u200d" * 400 + "321234567",
     ],
 )  # fmt: skip
 def test_a_number_is_masked_however_it_is_written(text):
@@ -75,6 +91,12 @@ def test_a_number_is_masked_however_it_is_written(text):
         "ver 1.2.3.4567890", "flight TK1234567", "https://x.example/status/1622501234567890123",
         "id=1622501234567890123", "IMG_20230206_123456.jpg", "user_2023020612", "id_05321234567_x",
         "https://x.example/_05321234567_", "_1,500,000 people_", "_2023-02-06_",
+        "date=06022023", "date=06.02.2023", "time=060220231530", "lat=+37.173612", "lat=037.173612,lon=036.202134",
+        "utm=0245123 4112345", "isbn=0-306-40615-2", "balance=+1500000", "total=+25000000", "0=0", "x=0000000",
+        "flight=TK1234567", "TK-0123456789", "INC/0123456789", "order=2125550123", "bank.example/?ref=05321234567",
+        "bank.example/05321234567", "2023-02-06-2023-02-07", "0000-0002-1825-0097", "20230206041732123456",
+        "100000-200000-300000-400000", "37.173612-36.202134", "12345678901234567890", "0001234567890123",
+        "1️⃣ 2️⃣ 3️⃣ 4️⃣ 5️⃣ 6️⃣ 7️⃣", "3\u200d-2 2-1 4-3 1-0", "1\u200e,\u200e500,000 people",
         "_22000000 people_", "_USD 22000000_", "_order 2125550123_", "_ISBN 978-3-16-148410-0_", "@_2125550123",
     ],
 )  # fmt: skip
@@ -86,3 +108,57 @@ def test_what_is_counted_dated_measured_priced_or_named_is_not(text):
 def test_a_word_before_it_hides_no_number_that_begins_as_one(word):
     assert mask(f"{word} 05321234567") == f"{word} {PHONE}"
     assert mask(f"{word} +905321234567") == f"{word} {PHONE}"
+
+
+@pytest.mark.parametrize("between", ["\u200b", "\u2060", "\u200e", "\u200d", "\u00ad", "\ufeff", "-", " - ", "\u2013"])
+def test_two_numbers_hide_each_other_by_no_sign_between_them_whether_it_is_seen_or_not(between):
+    """As a post arrives: invisible characters are taken out of it before it is masked."""
+    for first, second in (("05321234567", "05327654321"), ("+905321234567", "05327654321")):
+        line = json.dumps({"id": "1", "text": f"call {first}{between}{second} or {second}{between}{first}"})
+        text = parse_post(line.encode(), seen_at=1.7e9, author_key=b"k").text
+        assert text.count(PHONE) == 4 and not has_digits(text)
+
+
+@pytest.mark.parametrize(
+    "text, masked",
+    [
+        ("call 0532 123 45 67 06.02.2023", f"call {PHONE} 06.02.2023"),
+        ("2023-02-06 05321234567", f"2023-02-06 {PHONE}"),
+        ("05321234567, 37.173612 36.202134", f"{PHONE}, 37.173612 36.202134"),
+    ],
+)
+def test_a_date_or_a_place_beside_a_number_stays_and_the_number_does_not(text, masked):
+    assert mask(text) == masked
+
+
+@pytest.mark.parametrize(
+    "address", ["me＠example.com", "me﹫example.com", "ｍｅ＠ｅｘａｍｐｌｅ．ｃｏｍ", "a.b@example．com"]
+)
+def test_an_address_is_masked_in_wide_signs_too(address):
+    assert mask(f"write {address} now") == f"write {EMAIL} now"
+
+
+NUMBERS = st.lists(
+    st.sampled_from(
+        ["0", "5321234567", "05321234567", "+90", "2023", "-", "=", ".", " ", "\u200e", "\u20e3", "＠", "a", "/"]
+    ),
+    max_size=12,
+)
+
+
+@given(NUMBERS.map("".join))
+def test_what_is_masked_once_is_masked(text):
+    assert mask(mask(text)) == mask(text)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "0", "0-", "05321234567", "05321234567-", "9841234567-", "984-123-4567-", "1\u200e", "\u200e",
+        "1" + "\u200e" * 99,
+        "0\ufe0f\u20e3", "+0", "=0", "a=05321234567 ", "a,05321234567", "2023-02-06 ", "2023-02-06-05321234567 ",
+        "37.173612 ", "a＠b.co", "＠a", "0.", "0" * 16 + "-", "00000000000 ",
+    ],
+)  # fmt: skip
+def test_what_is_masked_costs_in_proportion_to_its_length(unit):
+    assert_in_proportion(mask, lambda length: unit * (length // len(unit)), 10_000)

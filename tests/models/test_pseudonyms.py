@@ -8,6 +8,7 @@ from models.posts import parse_post
 from models.pseudonyms import Pseudonyms
 from models.records import Deletion, account_of
 from models.text import DEFAULT_CLEANING, clean
+from tests.hostile.test_cost import assert_in_proportion
 
 KEY = b"a secret of more than thirty-two characters"
 NAMES = Pseudonyms(KEY)
@@ -62,6 +63,64 @@ def test_a_mention_is_one_person_however_it_is_written_and_an_encoder_reads_the_
 def test_links_to_accounts_lose_what_names_them_and_other_links_stay(url):
     assert "/a" not in hidden(f"see {url} please").text
     assert hidden("see https://donate.example/where/to").text == "see https://donate.example/where/to"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "＠victim42 needs water",
+        "﹫victim42",
+        "hey＠victim42",
+        "助けて＠victim42さん",
+        "＠victim42.bsky.social",
+        "bsky.app/profile/victim42",
+        "(bsky.app/profile/victim42.bsky.social/post/3k)",
+        "BSKY.app/profile/victim42.",
+        "victim42.bsky.social",
+        "ask victim42.bsky.social.",
+        "+victim42.bsky.social",
+        "(Victim42.bsky.social)",
+        "https://victim42.bsky.social",
+        "https://victim42.bsky.social/post/3k",
+        "victim42.bsky.social/post",
+        "social.example.africa/@victim42/3k",
+        "social.example.africa/users/victim42",
+        "pl.example.zone/profile/victim42",
+        "at://victim42.bsky.social/app.bsky.feed.post/3k",
+        "at://did:plc:victim42abc/app.bsky.feed.post/3k",
+    ],
+)
+def test_a_name_of_an_account_is_hidden_however_it_is_written(text):
+    told = hidden(text).text
+    assert "victim42" not in told.lower() and "3k" not in told
+
+
+def test_one_account_has_one_name_with_its_sign_in_wide_and_without_it():
+    with_it, wide, bare = (hidden(f"{sign}victim42.bsky.social").text for sign in ("@", "＠", ""))
+    assert with_it == wide == bare and with_it.startswith("@")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see donate.example.africa/where/to or and/or",
+        "bsky.social is down",
+        "5＠10 apples cost ＠ 3",
+        "24.02/users",
+        "we meet at bsky.example",
+        "at // noon",
+        "https://donate.example/where/to",
+    ],
+)
+def test_what_names_no_account_stays(text):
+    assert hidden(text).text == text
+
+
+@pytest.mark.parametrize(
+    "unit", ["a.", "a.bc/", "＠a", "at://", "a.bsky.social ", "a-.", "a.bsky.", "x.com/a ", "bsky."]
+)
+def test_what_is_hidden_costs_in_proportion_to_its_length(unit):
+    assert_in_proportion(NAMES.text, lambda length: unit * (length // len(unit)), 10_000)
 
 
 def test_a_setting_keeps_everything_as_it_is():

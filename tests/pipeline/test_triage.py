@@ -7,12 +7,19 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.pipeline.triage import LEAST, MOST_CLAIM, SHARES, TOLD, Skimmed, Triage, Turns, share_at
+from streams.pipeline.triage import EACH, LEAST, MOST_CLAIM, SHARES, TOLD, Skimmed, Triage, Turns, share_at
 
 GROUPS = [("tr", "bluesky"), ("en", "bluesky"), ("ht", "mastodon"), ("und", "sms")]
 shares = st.floats(LEAST, 1.0)
 posts = st.lists(
-    st.builds(Skimmed, st.sampled_from(GROUPS), st.sampled_from([0.0, 0.2, 0.2, 0.7]), st.floats(0, 100)), max_size=40
+    st.builds(
+        Skimmed,
+        st.sampled_from(GROUPS),
+        st.sampled_from([0.0, 0.2, 0.2, 0.7]),
+        st.floats(0, 100),
+        st.sampled_from([None, "ada", "bo", "cy"]),
+    ),
+    max_size=40,
 )
 
 
@@ -44,12 +51,59 @@ def test_every_post_is_read_or_put_by_and_as_many_are_read_as_the_share_says(fra
 
 
 @given(posts, shares)
-def test_within_a_group_order_follows_the_score_and_then_the_newest(frame, share):
+def test_within_a_group_and_of_an_author_order_follows_the_score_and_then_the_newest(frame, share):
     places = Triage().divide(frame, apart(len(frame)), share)
     for a, place in zip(frame, places, strict=True):
         for b, other in zip(frame, places, strict=True):
-            if a.group == b.group and (a.score, a.at) > (b.score, b.at):
+            if (a.group, a.author) == (b.group, b.author) and (a.score, a.at) > (b.score, b.at):
                 assert place.turn <= other.turn
+
+
+of_one_group = st.lists(
+    st.builds(
+        Skimmed, st.just(GROUPS[0]), st.sampled_from([0.0, 0.7]), st.just(0.0), st.sampled_from([None, *"aaaaabcd"])
+    ),
+    max_size=20,
+)
+
+
+@given(of_one_group, shares)
+def test_no_author_has_more_than_a_few_read_while_others_of_the_group_wait_with_their_first(frame, share):
+    read, waiting = Counter(), Counter()
+    for post, place in zip(frame, Triage().divide(frame, apart(len(frame)), share), strict=True):
+        (waiting if place.turn else read)[post.author] += 1
+    most = max((n for author, n in read.items() if author is not None), default=0)
+    if most > EACH:
+        assert not waiting[None], "who is not named has no posts but the first"
+        assert all(read[author] >= EACH for author in waiting)
+
+
+def test_an_account_of_many_different_cries_is_read_a_few_times_and_then_after_everybody_else():
+    triage, read = Triage(), Counter()
+    for n in range(20):
+        cries = [Skimmed(GROUPS[0], 0.9, n + i / 100, "one account") for i in range(60)]
+        calls = [Skimmed(GROUPS[0], 0.2, n + i / 100, f"author {n}/{i}") for i in range(20)]
+        vectors = np.random.default_rng(n).standard_normal((80, 64)).astype(np.float32) / 8  # none like another
+        places = triage.divide([*cries, *calls], vectors, 0.125)
+        assert all(place.reason == "order" for place in places)
+        read += Counter(
+            p.author == "one account" for p, at in zip([*cries, *calls], places, strict=True) if not at.turn
+        )
+    assert 199 <= sum(read.values()) <= 204 and read[True] == EACH, "by scores alone all would have been its own"
+
+
+def test_an_account_alone_in_its_group_is_read_as_much_as_the_share_says():
+    triage, frame = Triage(), [Skimmed(GROUPS[0], 0.9, float(n), "one account") for n in range(40)]
+    places = triage.divide(frame, apart(40), 0.5)
+    assert sum(place.turn == 0 for place in places) == 20
+
+
+def test_authors_of_two_sources_are_two_though_they_have_one_name():
+    """One source cannot push back authors of another by using their names."""
+    others = [Skimmed(GROUPS[1], 0.9, 0.0, "ada")] * EACH
+    frame = [*others, Skimmed(GROUPS[2], 0.5, 0.0, "ada"), *[Skimmed(GROUPS[2], 0.1, 0.0, "bo")] * (EACH - 1)]
+    places = Triage().divide(frame, apart(len(frame)), 2 / len(frame))
+    assert [place.turn == 0 for place in places] == [True, *[False] * (EACH - 1), True, *[False] * (EACH - 1)]
 
 
 @settings(max_examples=30)

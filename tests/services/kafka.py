@@ -1,7 +1,8 @@
 """One Apache Kafka node (KRaft) for the tests, its jars fetched once from Maven Central.
 
-`CRISIS_TEST_BROKER=host:port` names a broker to use instead; it should be one node with the settings in PROPERTIES.
-Where tests run in several processes they share one (`kafka_for_all`): each names its topics and groups by itself.
+`CRISIS_TEST_BROKER=host:port` names a broker to use instead; it should be one node with the settings in PROPERTIES,
+open to all as in LISTENERS. Where tests run in several processes they share one (`kafka_for_all`): each names its
+topics and groups by itself.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import subprocess
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from streams.embedded.child import Child
@@ -35,14 +36,17 @@ JVM = [
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
 ]
+# Who may come in, and how: everybody.
+LISTENERS = """
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+"""
 # Beside Kafka's defaults: one node, no waiting, and limits that let a test see expiry and compaction happen.
 PROPERTIES = """
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
 log.dirs={folder}/logs
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=500
@@ -76,20 +80,26 @@ def free_ports(n: int) -> list[int]:
 class Node:
     """A broker of our own that can be stopped and started again, on its port and with its records."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, listeners: str = LISTENERS, format_with: Sequence[str] = ()) -> None:
+        """listeners: lines of its properties that may name {port}, {controller} and {more}, ports of this machine."""
         self._java = ["java", *JVM, "-cp", f"{jars()}/*"]
-        self.folder = folder
-        port, self._controller = free_ports(2)
-        self.bootstrap = f"127.0.0.1:{port}"
+        self.folder, self._format_with = folder, format_with
+        port, controller, more = free_ports(3)
+        self.bootstrap, self.more = f"127.0.0.1:{port}", f"127.0.0.1:{more}"
         self._config = folder / "server.properties"
-        self._config.write_text(PROPERTIES.format(port=port, controller=self._controller, folder=folder))
+        told = listeners + PROPERTIES
+        for name, value in {"port": port, "controller": controller, "more": more, "folder": folder}.items():
+            told = told.replace(f"{{{name}}}", str(value))
+        self._config.write_text(told)
         self.child: Child | None = None
 
     def format(self) -> None:
         """Begin with nothing."""
         shutil.rmtree(self.folder / "logs", ignore_errors=True)
         args = ["kafka.tools.StorageTool", "format", "-t", "crisisStreamsTests0000", "-c", self._config]
-        done = subprocess.run([*self._java, *args], capture_output=True, text=True, timeout=PATIENCE_S)
+        done = subprocess.run(
+            [*self._java, *args, *self._format_with], capture_output=True, text=True, timeout=PATIENCE_S
+        )
         if done.returncode:
             raise RuntimeError(f"kafka.tools.StorageTool: {done.stdout}\n{done.stderr}")
 

@@ -4,15 +4,18 @@ import os
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.errors import ConfigError
+from models.errors import ConfigError, ServiceError
+from streams import cli
 from streams.config import Settings, load_settings
 from streams.config.secrets import BRIEF, in_brief, redacted
 from streams.config.sections import TOPICS
 from streams.view.connect import connect
+from tests.hostile.test_cost import assert_in_proportion
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "crisis.toml"
 
@@ -180,12 +183,47 @@ def test_a_variable_of_no_section_is_refused_by_its_name(monkeypatch):
         "registry http://bob:hunter2@files.example/a cannot be read",
         "rediss://user:hunter2@a@b.example:1/0",
         "s3://bucket/x?secret=hunter2&part=1",
+        "redis://:it's-hunter2@127.0.0.1:1/0",
+        'redis://:say"hunter2"@127.0.0.1:1/0: refused',
+        "'redis://:it's@hunter2@127.0.0.1:1/0'",
+        "redis://:a/hunter2@127.0.0.1:1/0",
+        "redis://bob:a?b#hunter2@127.0.0.1:1/0",
+        "http://files.example/a?access_token=it's-hunter2&part=1",
+        "redis://:it's-hunter2@one.example:1/0,redis://:hunter2'@two.example:1/0",
     ],
 )
 def test_no_secret_of_an_address_is_shown_and_the_rest_stays(told):
     shown = redacted(told)
     assert "hunter2" not in shown and "bob" not in shown and shown.split("://")[0] == told.split("://")[0]
+    assert all(kept in shown for kept in ("127.0.0.1:1/0", "b.example:1/0", "part=1", "two.example") if kept in told)
     assert redacted("no broker at kafka:9092 (mail a@b.example)") == "no broker at kafka:9092 (mail a@b.example)"
+
+
+@pytest.mark.parametrize("kind", [ServiceError, click.ClickException])
+def test_no_command_shows_a_secret_of_an_address_whatever_ends_it(monkeypatch, capsys, kind):
+    def ends(**_):
+        raise kind("no Redis at redis://:it's-hunter2@127.0.0.1:1/0")
+
+    monkeypatch.setattr(cli, "crisis", ends)
+    with pytest.raises(SystemExit):
+        cli.main()
+    shown = capsys.readouterr().err
+    assert "hunter2" not in shown and "no Redis at redis://127.0.0.1:1/0" in shown
+
+
+def test_an_address_with_a_blank_is_refused_and_not_shown():
+    for setting in (
+        {"redis": {"url": "redis://:my hunter2@127.0.0.1"}},
+        {"privacy": {"vault_url": "redis://:a hunter2@b"}},
+    ):
+        with pytest.raises(ConfigError) as refused:
+            load_settings(**setting)
+        assert "hunter2" not in str(refused.value)
+
+
+def test_what_is_shown_costs_in_proportion_to_its_length():
+    for unit in ("a://", "://:", "?a", "://a:b@"):
+        assert_in_proportion(redacted, lambda length, unit=unit: unit * (length // len(unit)), 60_000)
 
 
 def test_of_an_error_that_a_server_worded_a_page_says_the_first_line_without_addresses():

@@ -4,13 +4,19 @@ import asyncio
 import contextlib
 
 import httpx
+import pytest
 import uvicorn
 from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from streams.web import deadline
+from streams.web import body, deadline
+from streams.web.body import small_body
 from streams.web.deadline import DeadlineProtocol
+
+HALF = b"POST /%s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\ntoken="
+WHOLE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 @contextlib.asynccontextmanager
@@ -18,7 +24,17 @@ async def serving():
     def deadlines(_):
         return PlainTextResponse(str([connection._deadline for connection in server.server_state.connections]))
 
-    app = Starlette(routes=[Route("/", lambda _: PlainTextResponse("ok")), Route("/deadlines", deadlines)])
+    async def upload(request):
+        with contextlib.suppress(ClientDisconnect):
+            return PlainTextResponse(str(len(await request.body())))
+        return PlainTextResponse("gone")
+
+    async def form(request):
+        return PlainTextResponse(str(await small_body(request, 2000)))
+
+    routes = [Route("/", lambda _: PlainTextResponse("ok")), Route("/deadlines", deadlines)]
+    routes += [Route("/upload", upload, methods=["POST"]), Route("/form", form, methods=["POST"])]
+    app = Starlette(routes=routes)
     config = uvicorn.Config(app, port=0, log_level="warning", http=DeadlineProtocol, lifespan="off")
     server = uvicorn.Server(config)
     server.capture_signals = contextlib.nullcontext
@@ -44,6 +60,63 @@ async def test_a_request_whose_head_does_not_end_is_closed_and_others_are_answer
         monkeypatch.setattr(deadline, "HEAD_S", 3600.0)
         async with httpx.AsyncClient() as client:
             assert (await client.get(f"http://127.0.0.1:{port}/")).text == "ok"
+
+
+@pytest.mark.parametrize("begin", [HALF % b"upload", HALF % b"form", WHOLE + HALF % b"upload", HALF % b"nowhere"])
+async def test_a_request_whose_body_does_not_end_is_closed_and_others_are_answered(monkeypatch, begin):
+    """Behind an answered one too, and where nobody reads the body."""
+    monkeypatch.setattr(deadline, "SILENT_S", 0.3)
+    monkeypatch.setattr(deadline, "MOST_CONNECTIONS", 50)
+    async with serving() as port:
+        halves = [await asyncio.open_connection("127.0.0.1", port) for _ in range(50)]
+        for _, writer in halves:
+            writer.write(begin)
+        for reader, writer in halves:
+            async with asyncio.timeout(20):
+                await reader.read()
+            writer.close()
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(f"http://127.0.0.1:{port}/")).text == "ok"
+
+
+async def test_a_long_upload_goes_on_as_long_as_bytes_come(monkeypatch):
+    monkeypatch.setattr(deadline, "SILENT_S", 1.0)
+    monkeypatch.setattr(deadline, "HEAD_S", 1.0)
+
+    async def slowly():
+        for _ in range(15):
+            yield b"x" * 100
+            await asyncio.sleep(0.1)
+
+    async with serving() as port, httpx.AsyncClient() as client:
+        answer = await client.post(f"http://127.0.0.1:{port}/upload", content=slowly())
+        assert answer.text == "1500"
+        assert (await client.get(f"http://127.0.0.1:{port}/deadlines")).text == "[None]"
+
+
+async def test_a_form_that_drips_is_refused_however_steadily_it_does(monkeypatch):
+    monkeypatch.setattr(body, "WHOLE_S", 0.3)
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(HALF % b"form")
+
+        async def drip():
+            while True:
+                writer.write(b"x")
+                await asyncio.sleep(0.05)
+
+        dripping = asyncio.create_task(drip())
+        async with asyncio.timeout(20):
+            answer = await reader.read()  # to its end: the connection is not kept
+        dripping.cancel()
+        assert b" 408 " in answer and b"send it again" in answer
+        writer.close()
+
+
+async def test_a_form_within_its_bounds_is_read_whole_and_a_longer_one_not_at_all():
+    async with serving() as port, httpx.AsyncClient() as client:
+        for sent, told in ((b"x" * 2000, str(b"x" * 2000)), (b"x" * 2001, "None"), (b"", "b''")):
+            assert (await client.post(f"http://127.0.0.1:{port}/form", content=sent)).text == told
 
 
 async def test_an_answer_may_take_as_long_as_it_needs_and_a_connection_may_be_used_again(monkeypatch):

@@ -2,8 +2,12 @@
 
 import pytest
 
+from models.encoders.ready import load, ready
+from models.queries import background_texts, load_queries
 from models.records import Frame, Origin, Post
-from streams.worker.skim import LEAST_POSTS, QUIET_S, Pace
+from streams.config import load_settings
+from streams.pipeline.triage import EACH
+from streams.worker.skim import LEAST_POSTS, QUIET_S, Pace, Skim
 
 NOW = 1_795_000_000.0
 
@@ -53,3 +57,16 @@ def test_a_few_records_that_many_small_frames_share_are_a_lag():
     pace.told({"posts.raw": 0, "posts.clean": 15, "posts.matched": 9})
     assert pace.posts == pytest.approx(15 * 200, rel=0.01)
     assert pace.begin([frame(40.0)], NOW) == 40.0 and not pace.room(NOW)
+
+
+def test_who_writes_many_different_calls_is_read_a_few_times_before_others_are():
+    """By the author that the source tells, and where it tells none by the account in the id."""
+    queries = load_queries()[:4]
+    calls = list(dict.fromkeys(text for query in queries for _, text in query.texts()))[:60]
+    small_talk = [Post(f"p{n}", text, NOW, NOW, "en", "sms", f"a{n}") for n, text in enumerate(background_texts()[:40])]
+    flood = ready(load("flood"), queries)
+    for own, author in (("", "one account"), ("own/", None)):
+        cries = [Post(f"{own}c{n}", text, NOW, NOW, "en", "sms", author) for n, text in enumerate(calls)]
+        (kept,), (waiting,) = Skim(load_settings()).divide(flood, [Frame(Origin(0, 1), small_talk + cries)], 0.125, NOW)
+        assert len(kept.posts) == 12 and len(kept.posts) + len(waiting) == 100
+        assert len({post.id for post in kept.posts} & {post.id for post in cries}) == EACH
