@@ -1,21 +1,28 @@
-"""The dead letters: what `posts.rejected` holds, and sending them once more."""
+"""The dead letters: what `posts.rejected` holds, what each was made from, and sending it once more."""
 
 from __future__ import annotations
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 import msgspec
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from msgspec import Struct
 
+from models.posts import split_lines
 from models.records import Origin, Reject
 from streams.broker.connect import client_options, reaching
 from streams.broker.reading import open_topic
+from streams.broker.topics import INPUTS, TURNS
 from streams.config import Settings
 
-__all__ = ["lines_of", "read_rejects", "send_raw"]
+__all__ = ["READS", "RETRIED", "DeadLetter", "ends_of", "lines_of", "read_rejects", "records_of", "send_again"]
 
+READS = INPUTS | {"waiting": "posts.waiting"}  # stage that refuses → the topic it reads
+# The turn of frames that were refused and are sent again: a lane of their own with offsets of its own, or they would be
+# taken for what was done long ago. A multiple of TURNS: what is put by of them waits in the partitions of turns 1 to 3.
+RETRIED = 3 * TURNS
 READ_S = 30.0
 _decode = msgspec.json.Decoder(Reject).decode
 
@@ -44,29 +51,48 @@ def read_rejects(settings: Settings, reason: str | None = None) -> Iterator[Dead
                             yield DeadLetter(f"{record.partition}:{record.offset}", found)
 
 
+def records_of(settings: Settings, rejects: Iterable[Reject]) -> Iterator[tuple[Reject, bytes | None]]:
+    """Each with the record that its stage read, whole; None where that is no longer on the broker."""
+    by_topic: dict[str, list[Reject]] = defaultdict(list)
+    for reject in rejects:
+        by_topic[READS[reject.stage]].append(reject)
+    for topic, mine in by_topic.items():
+        with open_topic(settings, topic, "crisis-rejected") as (consumer, _):
+            for reject in mine:
+                yield reject, _record(consumer, reject.origin)
+
+
 def lines_of(settings: Settings, rejects: Iterable[Reject]) -> Iterator[tuple[Reject, bytes | None]]:
-    """The lines of posts.raw that each was made from, whole; None where it is no longer on the broker.
+    """The lines of posts.raw that each was made from, whole; None where they are no longer on the broker.
 
-    What was refused after it had been read (`stage` is not "normalise") is a post that was claimed: sent again it would
-    be a repeat of itself.
+    Of a record that workers died on every line by itself: the one that they died on stops no other a second time.
     """
-    with open_topic(settings, "posts.raw", "crisis-rejected") as (consumer, _):
-        for reject in rejects:
-            raw = _record(consumer, reject.origin) if reject.stage == "normalise" else None
-            if raw is None or reject.reason == "worker_died":
-                yield from ((reject, raw) for _ in (reject.line, *reject.also))
-            else:
-                lines = [line for piece in raw.split(b"\n") if (line := piece.strip(b" \t\r"))]
-                for number in (reject.line, *reject.also):
-                    yield reject, lines[number] if number < len(lines) else None
+    for reject, raw in records_of(settings, rejects):
+        lines = split_lines(raw or b"")
+        if lines and reject.reason == "worker_died":
+            yield from ((reject, line) for line in lines)
+        else:
+            for number in (reject.line, *reject.also):
+                yield reject, lines[number] if number < len(lines) else None
 
 
-def send_raw(settings: Settings, values: Iterable[bytes]) -> int:
-    """Send records to posts.raw; returns how many the broker has acknowledged. Raises ServiceError without a broker."""
+def ends_of(settings: Settings, topic: str) -> dict[int, int]:
+    """Where each partition of a topic ends now. Raises ServiceError if the broker or the topic is not there."""
+    with open_topic(settings, topic, "crisis-rejected") as (consumer, parts):
+        return {part.partition: end for part, end in consumer.end_offsets(parts).items()}
+
+
+def send_again(settings: Settings, topic: str, values: Iterable[tuple[int, bytes]]) -> int:
+    """Send records to partitions of a topic, in order; returns how many the broker has acknowledged.
+
+    Raises ServiceError without a broker.
+    """
     with reaching(settings):
         producer = KafkaProducer(**client_options(settings.broker), acks="all", client_id="crisis-rejected")
         with contextlib.closing(producer):
-            sent = [producer.send(settings.topics.name("posts.raw"), value=value) for value in values]
+            name = settings.topics.name(topic)
+            known = len(producer.partitions_for(name) or ()) or 1
+            sent = [producer.send(name, value=value, partition=partition % known) for partition, value in values]
             producer.flush(READ_S)
             for future in sent:
                 future.get(READ_S)

@@ -1,10 +1,14 @@
 -- One round trip per frame; the script is atomic, so two workers that see the same text agree on who was first.
 -- KEYS: none (keys are built from the prefix: a single Redis, not a cluster). ARGV: prefix, ttl, repeats kept of a post,
--- packed (kind, id, place, fingerprint, repost of, post) of each; kind "d" is a deletion, "u" an explicit edit. Values:
--- text:F "post id \31 place", id:ID "first place \31 last place \31 fingerprint now", gone:ID 1, kept:ID of a repeat "place
--- \31 fingerprint \31 what it repeats \31 post", of:ID zset of a post's kept repeats, heads:ACCOUNT zset of its posts that have some,
--- raised:PLACE zset of those that took the place of what was edited or deleted there. Answers: {verdict, post, …} of each.
-local prefix, ttl, most, out = ARGV[1], ARGV[2], tonumber(ARGV[3]), {}
+-- packed (kind, id, place, fingerprint, repost of, what it says, post) of each; kind "d" is a deletion, "u" an explicit
+-- edit. Values: text:F "post id \31 place", id:ID "first place \31 last place \31 fingerprint now", gone:ID 1, kept:ID of a
+-- repeat "place \31 fingerprint \31 what it repeats \31 post", of:ID zset of a post's kept repeats, then:ID \31 SAYS "post id
+-- \31 fingerprint" of the last one that found no room there, heads:ACCOUNT zset of its posts that have repeats,
+-- mine:ACCOUNT zset of its repeats that are kept, both by when that was noted, raised:PLACE zset of those that took the
+-- place of what was edited or deleted there. Answers: {verdict, post, …} of each.
+local prefix, ttl, most, out = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {}
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) * 1e6 + tonumber(clock[2]) -- microseconds; one more with each note
 
 local function account(id)
   return string.match(id, '^([^/]+)/') or id
@@ -18,7 +22,7 @@ local function mark(id)
   return string.match(redis.call('GET', prefix .. 'id:' .. id) or '', '^([^\31]*)\31([^\31]*)\31(.*)$')
 end
 
-local function holder(key)
+local function pair(key) -- a post id, and what stands behind it
   return string.match(redis.call('GET', key) or '', '^([^\31]*)\31(.*)$')
 end
 
@@ -26,8 +30,16 @@ local function kept(id)
   return string.match(redis.call('GET', prefix .. 'kept:' .. id) or '', '^([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$')
 end
 
+local function note(key, id) -- what was noted longer ago than it can be remembered goes, though the account goes on
+  now = now + 1
+  redis.call('ZADD', prefix .. key, now, id)
+  redis.call('ZREMRANGEBYSCORE', prefix .. key, '-inf', now - ttl * 1e6)
+  redis.call('EXPIRE', prefix .. key, ttl)
+end
+
 local function hold(id, of, place, fingerprint, post)
   redis.call('SET', prefix .. 'kept:' .. id, table.concat({place, fingerprint, of, post}, '\31'), 'EX', ttl)
+  if account(id) ~= id then note('mine:' .. account(id), id) end
 end
 
 local function add(key, id)
@@ -35,37 +47,74 @@ local function add(key, id)
   redis.call('EXPIRE', prefix .. key, ttl)
 end
 
+local function let_go(id)
+  local _, _, of = kept(id)
+  if of and of ~= '' then redis.call('ZREM', prefix .. 'of:' .. of, id) end
+end
+
+local function drop(id)
+  let_go(id)
+  redis.call('DEL', prefix .. 'kept:' .. id)
+  redis.call('ZREM', prefix .. 'mine:' .. account(id), id)
+end
+
 local function release(id, fingerprint)
   local text = prefix .. 'text:' .. fingerprint
-  if holder(text) == id then redis.call('DEL', text) end
+  if pair(text) == id then redis.call('DEL', text) end
   redis.call('DEL', prefix .. 'id:' .. id)
 end
 
 local function keep(id, of, place, fingerprint, post)
+  if gone(id) then return end
+  let_go(id)
   hold(id, of, place, fingerprint, post)
   add('of:' .. of, id)
-  add('heads:' .. account(of), of)
-  for _, over in ipairs(redis.call('ZRANGE', prefix .. 'of:' .. of, most, -1)) do
-    redis.call('ZREM', prefix .. 'of:' .. of, over)
-    local _, _, by = kept(over)
-    if by == of then redis.call('DEL', prefix .. 'kept:' .. over) end
+  note('heads:' .. account(of), of)
+end
+
+-- What becomes of one more repeat of a post: "keep" it, where its own account has enough there "fold" it only, else it goes
+-- "through" as a post of its own. The account's own and those of others take each other no room.
+local function fits(id, of)
+  local key, owner = prefix .. 'of:' .. of, account(of)
+  local all, own = redis.call('ZCARD', key), 0
+  if owner ~= of then own = redis.call('ZLEXCOUNT', key, '[' .. owner .. '/', '(' .. owner .. '0') end -- 0 follows on /
+  if owner ~= of and string.sub(id, 1, #owner + 1) == owner .. '/' then
+    if own >= most then return 'fold' end
+  elseif all - own >= most then
+    return 'through'
   end
+  return all < 2 * most and 'keep' or 'through'
+end
+
+-- Whom it repeats, and how: the post itself, or the last one that found no room there, as long as that says the same.
+local function room(id, of, says)
+  local how = fits(id, of)
+  if how ~= 'through' then return of, how end
+  local head, fingerprint = pair(prefix .. 'then:' .. of .. '\31' .. says)
+  if not head or gone(head) then return nil end
+  local _, _, said = mark(head)
+  if said ~= fingerprint then return nil end
+  if head == id then return id, 'fold' end
+  how = fits(id, head)
+  if how == 'through' then return nil end
+  return head, how
 end
 
 -- The post says it no more: the first of its repeats that still does takes its place, and the others repeat that one.
 local function raise(of, place)
-  local heir = nil
+  local heir, others = nil, {} -- with a score before each, as they are added
   for _, id in ipairs(redis.call('ZRANGE', prefix .. 'of:' .. of, 0, -1)) do
     local at, said, by, post = kept(id)
-    if by == of and not gone(id) then -- else it repeats another one by now
+    if by == of and not gone(id) then -- else it is forgotten
       if heir then
-        hold(id, heir, at, said, post)
-        add('of:' .. heir, id)
+        redis.call('SET', prefix .. 'kept:' .. id, table.concat({at, said, heir, post}, '\31'), 'KEEPTTL')
+        others[#others + 1] = 0
+        others[#others + 1] = id
       else
         heir = id
         hold(id, '', at, said, post)
         local text = prefix .. 'text:' .. said
-        local first = holder(text)
+        local first = pair(text)
         if not first or gone(first) then redis.call('SET', text, id .. '\31' .. at, 'EX', ttl) end
         redis.call('SET', prefix .. 'id:' .. id, at .. '\31' .. at .. '\31' .. said, 'EX', ttl)
         add('raised:' .. place, id)
@@ -74,40 +123,54 @@ local function raise(of, place)
   end
   redis.call('DEL', prefix .. 'of:' .. of)
   redis.call('ZREM', prefix .. 'heads:' .. account(of), of)
-  if heir and redis.call('EXISTS', prefix .. 'of:' .. heir) == 1 then add('heads:' .. account(heir), heir) end
+  if #others > 0 then
+    redis.call('ZADD', prefix .. 'of:' .. heir, unpack(others))
+    redis.call('EXPIRE', prefix .. 'of:' .. heir, ttl)
+    note('heads:' .. account(heir), heir)
+  end
 end
 
 for _, claim in ipairs(cmsgpack.unpack(ARGV[4])) do
-  local kind, id, place, fingerprint, repost, post = unpack(claim)
+  local kind, id, place, fingerprint, repost, says, post = unpack(claim)
   local begun, last, said = mark(id)
   local verdict = 'n'
   if kind == 'd' then
     if said then release(id, said) end
-    redis.call('DEL', prefix .. 'kept:' .. id)
+    drop(id)
+    for _, one in ipairs(redis.call('ZRANGE', prefix .. 'mine:' .. id, 0, -1)) do drop(one) end
     redis.call('SET', prefix .. 'gone:' .. id, 1, 'EX', ttl)
     raise(id, place)
     for _, head in ipairs(redis.call('ZRANGE', prefix .. 'heads:' .. id, 0, -1)) do raise(head, place) end
   else
-    local text, repeats = prefix .. 'text:' .. fingerprint, nil
-    local first, at = holder(text)
+    local text, target, repeats, how = prefix .. 'text:' .. fingerprint, nil, nil, nil
+    local first, at = pair(text)
     if first and gone(first) then first = nil end
     if kind ~= 'u' and not (said and (last == place or said ~= fingerprint)) then
-      if first and at ~= place then
-        repeats = first
+      local was, before, by = kept(id)
+      if was == place and before == fingerprint and by ~= '' then
+        repeats, how = by, 'keep' -- delivered again
+      elseif first and at ~= place then
+        target = first
       elseif repost ~= '' and repost ~= id and mark(repost) and not gone(repost) then
-        repeats = repost
+        target = repost
+      end
+      if target == id then
+        repeats, how = id, 'fold'
+      elseif target then
+        repeats, how = room(id, target, says)
       end
     end
     if repeats then
-      if repeats ~= id then keep(id, repeats, place, fingerprint, post) end
+      if how == 'keep' then keep(id, repeats, place, fingerprint, post) end
       verdict = 'r' .. repeats
     else
       local _, before = kept(id)
-      if before and before ~= fingerprint then redis.call('DEL', prefix .. 'kept:' .. id) end
+      if before and before ~= fingerprint then drop(id) end
       if said and said ~= fingerprint then release(id, said) end
       if not first then redis.call('SET', text, id .. '\31' .. place, 'EX', ttl) end
       begun = begun or place
       redis.call('SET', prefix .. 'id:' .. id, begun .. '\31' .. place .. '\31' .. fingerprint, 'EX', ttl)
+      if target then redis.call('SET', prefix .. 'then:' .. target .. '\31' .. says, id .. '\31' .. fingerprint, 'EX', ttl) end
       if said and said ~= fingerprint then raise(id, place) end
       verdict = begun == place and 'n' or 'e'
     end

@@ -16,17 +16,17 @@ __all__ = ["RedisFolder"]
 
 
 class RedisFolder:
-    """For workers: shared by all of them, forgets after `fold_s` seconds."""
+    """For workers: shared by all of them, forgets after `fold_s` seconds. kept: repeats of one post."""
 
-    def __init__(self, redis: Redis, prefix: str, fold_s: float) -> None:
-        self._redis, self._prefix, self._fold_s = redis, f"{prefix}fold:", max(1, int(fold_s))
+    def __init__(self, redis: Redis, prefix: str, fold_s: float, kept: int = KEPT_REPEATS) -> None:
+        self._redis, self._prefix, self._fold_s, self._kept = redis, f"{prefix}fold:", max(1, int(fold_s)), kept
         self._claim = redis.register_script(script("claim"))
 
     async def claim(self, claims: Sequence[Claim | Gone]) -> list[Verdict]:
         if not claims:
             return []
         told = packed([_told(claim) for claim in claims])
-        answers = await self._claim(args=[self._prefix, self._fold_s, KEPT_REPEATS, told])
+        answers = await self._claim(args=[self._prefix, self._fold_s, self._kept, told])
         return [_verdict(answer[0].decode(), answer[1:]) for answer in answers]
 
     async def still_said(self, posts: Sequence[Post], author_key: bytes) -> list[Post]:
@@ -38,9 +38,10 @@ class RedisFolder:
 
 def _told(claim: Claim | Gone) -> tuple[str | Raw, ...]:
     if isinstance(claim, Gone):
-        return "d", claim.post_id, claim.place, "", "", ""
+        return "d", claim.post_id, claim.place, "", "", "", ""
     kind = "u" if claim.edit else ""
-    return kind, claim.post_id, claim.place, claim.fingerprint, claim.repost_of or "", as_text(claim.post)
+    repost, post = claim.repost_of or "", as_text(claim.post)
+    return kind, claim.post_id, claim.place, claim.fingerprint, repost, claim.says, post
 
 
 def _verdict(told: str, raised: list[bytes]) -> Verdict:

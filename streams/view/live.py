@@ -5,23 +5,26 @@ lane; alerts carry a revision, clusters a version, and only a newer one replaces
 
 | key (after the prefix) | what |
 |---|---|
-| counts, langs, sources, reasons, queries, put-by-langs, put-by-sources | hashes of counters |
+| counts, langs, sources, reasons, queries, matched-langs, put-by-langs, put-by-sources | hashes of counters |
 | counted | hash stage:lane → the last origin counted |
 | alerts | zset of the newest alerts' ids by time: what the dashboard lists |
 | alert-places | hash of those: room, source, cluster, author, by which they give way where there are too many |
-| alert:ID | Alert JSON; expires a fold window after it left that list |
-| alerts-of:ID | zset of the alert ids of a post, or of an account, by time; expires with the fold window |
-| gone:ID | a deleted post, expires with the fold window |
+| alert:ID | Alert JSON, listed or not |
+| alerts-of:ID | zset of the alert ids of a post, or of an account, by when they changed; none older than those |
+| gone:ID | a deleted post or account |
 | repeats:ID | how often a post was repeated, expires with the fold window |
 | clusters, cluster, cluster-ver | zset by last post; hash id → ClusterEvent JSON; hash id → version |
 | latency | list of the newest end-to-end latencies, milliseconds |
 | workers, sources-at | hashes: worker → WorkerStatus JSON, source → SourceStatus JSON (status.py) |
 | proposals | clusters the last audit would merge |
 | snapshot-parts | snapshots.py |
+| attempts, offsets-of | attempts.py, offsets_of.py |
 | key-id | which secret made the pseudonyms: pseudonyms.py |
 | fold:* | folder.py |
 | trial-N | counters of a trial (releases/trial.py) |
 | live | pub/sub channel: {"alert": …} and {"cluster": …} |
+
+Every key expires: where nothing else is said `topics.retention_h` after it was written last, as what is on the broker.
 """
 
 from __future__ import annotations
@@ -38,8 +41,17 @@ from models.moments import epoch_s
 from models.records import Alert, ClusterEvent, Origin, Repeat, account_of
 from streams.config import Settings
 from streams.view.offsets_of import NAME
+from streams.view.pseudonyms import KEY_ID
 from streams.view.scripts import as_text, packed, script
-from streams.view.status import SOURCE_KEPT_S, SourceStatus, WorkerStatus, decode_source, decode_status, encode_status
+from streams.view.status import (
+    SOURCE_KEPT_S,
+    SourceStatus,
+    WorkerStatus,
+    cleared_away,
+    decode_source,
+    decode_status,
+    encode_status,
+)
 
 __all__ = ["Counts", "LiveView"]
 
@@ -77,7 +89,9 @@ class LiveView:
             (*_counted_at(stage, origin), [(name, at, n) for name, of in counts.items() for at, n in of.items() if n])
             for origin, counts in counted
         ]
-        return [bool(new) for new in await self._count(args=[self.prefix, packed(rows)])] if rows else []
+        if not rows:
+            return []
+        return [bool(new) for new in await self._count(args=[self.prefix, self._retention_s, packed(rows)])]
 
     async def was_counted(self, stage: str, origin: Origin) -> bool:
         """Would `count` of this, or of what lies before it, be taken for a repetition?"""
@@ -102,7 +116,7 @@ class LiveView:
         return [int(n or 0) for n in found]
 
     async def alerts_of(self, post_ids: Iterable[str]) -> list[Alert]:
-        """The known alerts of these posts or accounts; known are those of the fold window, listed or not."""
+        """The known alerts of these posts or accounts; known are those that the broker keeps, listed or not."""
         ids = list(post_ids)
         found = await self._alerts_of(args=[self.prefix, *ids]) if ids else []
         return sorted(map(_alert, found), key=lambda alert: alert.alert_id)
@@ -119,14 +133,14 @@ class LiveView:
             (a.alert_id, a.revision, epoch_s(a.seen_at), as_text(_json(a)), a.post.id, account_of(a.post.id), _place(a))
             for a in alerts
         ]
-        taken = await self._put_alerts(args=[self.prefix, self._most, self._ttl_s, self._retention_s, packed(rows)])
+        taken = await self._put_alerts(args=[self.prefix, self._most, self._retention_s, packed(rows)])
         return [alerts[int(i)] for i in taken]
 
     async def mark_gone(self, post_ids: Sequence[str]) -> None:
-        """Remember deleted posts for as long as repeats are folded."""
+        """Remember deleted posts for as long as one may be under way, or wait."""
         pipe = self.redis.pipeline(transaction=False)
         for post_id in post_ids:
-            pipe.set(self.key(f"gone:{post_id}"), 1, ex=self._ttl_s)
+            pipe.set(self.key(f"gone:{post_id}"), 1, ex=self._retention_s)
         await pipe.execute()
 
     async def gone(self, post_ids: Iterable[str]) -> set[str]:
@@ -161,6 +175,7 @@ class LiveView:
             pipe = self.redis.pipeline(transaction=False)
             pipe.lpush(self.key("latency"), *(round(x, 1) for x in latencies_ms))
             pipe.ltrim(self.key("latency"), 0, 499)
+            pipe.expire(self.key("latency"), self._retention_s)
             await pipe.execute()
 
     async def latencies_ms(self) -> list[float]:
@@ -173,11 +188,18 @@ class LiveView:
         return seconds + micros / 1e6
 
     async def put_worker(self, name: str, status: WorkerStatus) -> None:
-        """A worker's word about itself; one that names no time is said now. Sources that nobody misses go."""
+        """A worker's word about itself; one that names no time is said now. Workers and sources long dead go."""
         now = await self.now()
         status = status if status.at else msgspec.structs.replace(status, at=now)
-        await self.redis.hset(self.key("workers"), name, encode_status(status))
+        pipe = self.redis.pipeline(transaction=False)
+        pipe.hset(self.key("workers"), name, encode_status(status))
+        pipe.expire(self.key("workers"), self._retention_s)
+        pipe.expire(self.key(KEY_ID), self._retention_s)
+        pipe.hgetall(self.key("workers"))
+        *_, workers = await pipe.execute()
         # A source may not look at others (deploy/security.md), and the page writes nothing: workers clear away.
+        if gone := cleared_away(workers, now):
+            await self.redis.hdel(self.key("workers"), *gone)
         if dead := [source for source, said in (await self.sources()).items() if not said.missed(now)]:
             await self.redis.hdel(self.key("sources-at"), *dead)
 

@@ -15,7 +15,9 @@ from streams.config.secrets import secret
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-__all__ = ["check_key", "load_pseudonyms"]
+__all__ = ["KEY_ID", "check_key", "load_pseudonyms"]
+
+KEY_ID = "key-id"  # workers renew it while they live
 
 
 def load_pseudonyms(settings: Settings, must: bool = True) -> Pseudonyms:
@@ -38,8 +40,8 @@ async def check_key(redis: Redis, settings: Settings, pseudonyms: Pseudonyms) ->
     """Say which secret is used here, if nobody did. Raises ConfigError where workers use another, or keep ids."""
     kept = "kept" if pseudonyms.keep else "keyed"
     mine = f"{kept} {keyed_hash('which', pseudonyms.key, b'check', 4)}".encode()
-    key = f"{settings.key_prefix}key-id"
-    await redis.set(key, mine, nx=True)
+    key, expires_s = f"{settings.key_prefix}{KEY_ID}", max(1, int(settings.topics.retention_h * 3600))
+    await redis.set(key, mine, nx=True, ex=expires_s)
     if (theirs := await redis.get(key) or mine) != mine:
         what = "privacy.keep_ids" if theirs.split()[1:] == mine.split()[1:] else "the secret in privacy.key_file"
         raise ConfigError(

@@ -1,31 +1,36 @@
--- ARGV: prefix, most listed, ttl, retention, packed {id, revision, time seen, json, post id, account, place} of each; a place
+-- ARGV: prefix, most listed, retention, packed {id, revision, time seen, json, post id, account, place} of each; a place
 -- is room \31 source \31 cluster \31 author, the last two
 -- empty where there is none, `cluster` its words' where it is in none yet. Returns the indices taken.
--- The list is capped, the alerts are not: a deletion or a cluster may come long after 2,000 newer alerts. One costs about
--- 1.5 kB of Redis (measured: 0.9 kB of JSON, the rest keys and the two indices): with one post in twenty alerting that is
--- 75 bytes a post, a sixth of what folding takes to remember every post as long. `fold_h` bounds both.
--- Every key expires: a listed alert after `retention`, as on the broker, one that is no longer listed or withdrawn after ttl.
--- Revision and status are read by pattern, decoding costs ten times that: within a text every quote is escaped.
-local p, most, ttl, retention, out = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), {}
-local alerts, places = p .. 'alerts', p .. 'alert-places'
-for i, alert in ipairs(cmsgpack.unpack(ARGV[5])) do
+-- The list is capped, the alerts are not: a deletion or a cluster may come long after 2,000 newer alerts, and finds what is
+-- still on the broker. So each is kept for `retention` after its last change, listed or not, and what finds it, by its post and
+-- by its account, as long as itself: an index holds nothing older than that, by the clock of Redis, by which alerts expire.
+-- One costs about 1.5 kB (measured: 0.9 kB of JSON, the rest keys and the two indices): with one post in twenty alerting
+-- that is 75 bytes a post of `retention`.
+-- The revision is read by pattern, decoding costs ten times that: within a text every quote is escaped.
+local p, most, retention, out = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {}
+local alerts, places, now = p .. 'alerts', p .. 'alert-places', tonumber(redis.call('TIME')[1])
+for i, alert in ipairs(cmsgpack.unpack(ARGV[4])) do
   local id, rev, seen, json, post, account, place = unpack(alert)
   local known = redis.call('GET', p .. 'alert:' .. id)
   if not known or tonumber(string.match(known, '"revision":(%d+)')) < rev then
     if not known then redis.call('ZADD', alerts, seen, id) end
-    local listed = not known or redis.call('ZSCORE', alerts, id)
-    local gone = string.find(json, '"status":"withdrawn"', 1, true) or not listed
-    redis.call('SET', p .. 'alert:' .. id, json, 'EX', gone and ttl or retention)
-    if listed then redis.call('HSET', places, id, place) end
+    redis.call('SET', p .. 'alert:' .. id, json, 'EX', retention)
+    if not known or redis.call('ZSCORE', alerts, id) then redis.call('HSET', places, id, place) end
     for _, owner in ipairs({post, account}) do
       local key = p .. 'alerts-of:' .. owner
-      redis.call('ZADD', key, seen, id)
-      redis.call('ZREMRANGEBYSCORE', key, '-inf', seen - ttl)
-      redis.call('EXPIRE', key, ttl)
+      redis.call('ZADD', key, now, id)
+      redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. now - retention)
+      redis.call('EXPIRE', key, retention)
     end
     redis.call('PUBLISH', p .. 'live', '{"alert":' .. json .. '}')
     out[#out + 1] = i - 1
   end
+end
+local oldest_listed = redis.call('ZRANGE', alerts, 0, 0)[1]
+while oldest_listed and redis.call('EXISTS', p .. 'alert:' .. oldest_listed) == 0 do -- a slow stream never fills the list
+  redis.call('ZREM', alerts, oldest_listed)
+  redis.call('HDEL', places, oldest_listed)
+  oldest_listed = redis.call('ZRANGE', alerts, 0, 0)[1]
 end
 redis.call('EXPIRE', alerts, retention)
 redis.call('EXPIRE', places, retention)
@@ -117,6 +122,5 @@ while left > most - step do
   end
   redis.call('ZREM', alerts, id)
   redis.call('HDEL', places, id)
-  redis.call('EXPIRE', p .. 'alert:' .. id, ttl)
 end
 return out

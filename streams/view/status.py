@@ -6,13 +6,28 @@ measure is told in seconds: theirs is no clock to compare with.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 from msgspec import Struct
 
-__all__ = ["SOURCE_KEPT_S", "SourceStatus", "WorkerStatus", "decode_source", "decode_status", "encode_status"]
+__all__ = [
+    "DEAD_KEPT",
+    "GONE_S",
+    "SOURCE_KEPT_S",
+    "WORKER_KEPT_S",
+    "SourceStatus",
+    "WorkerStatus",
+    "cleared_away",
+    "decode_source",
+    "decode_status",
+    "encode_status",
+]
 
 SOURCE_KEPT_S = 86_400  # a source that died is missed for a day
 GONE_S = 15.0  # a worker speaks every second; silent for so long it counts as gone
+WORKER_KEPT_S = 3_600  # one that is gone is told of for an hour
+DEAD_KEPT = 20  # and of so many at the most, the last: one that is started again and again has a name each time
 
 
 class WorkerStatus(Struct, frozen=True):
@@ -65,3 +80,11 @@ def decode_source(value: bytes) -> SourceStatus:
         return _source(value)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return SourceStatus()
+
+
+def cleared_away(said: Mapping[str, bytes], at: float) -> list[str]:
+    """Workers that nobody needs to hear of any more: dead for long, or many others since. at: epoch seconds."""
+    # Read as a source's word, which has the same time: that of another version ends no worker that clears away.
+    silent_s = {name: decode_source(word).silent_s(at) for name, word in said.items()}
+    dead = sorted((name for name, silent in silent_s.items() if silent > GONE_S), key=lambda name: silent_s[name])
+    return [name for n, name in enumerate(dead) if n >= DEAD_KEPT or silent_s[name] > WORKER_KEPT_S]

@@ -12,8 +12,10 @@ from click.testing import CliRunner
 from redis.asyncio import Redis
 
 from models.feedback.records import Label
+from models.records import account_of
 from streams.broker.authors import posts_of
 from streams.broker.labels import publish_labels, read_labels
+from streams.broker.lag import LagReader
 from streams.commands.forget import forget_posts
 from streams.commands.why_not import why_not
 from streams.view.connect import connect
@@ -25,6 +27,8 @@ from tests.waiting import PATIENCE_S
 pytestmark = pytest.mark.redis
 
 WORD, STREET, PLACE = b"zebrafish77", b"Ataturk Cad", b"36.2021"
+ACCOUNT_S = b"okapi88"  # a word of the account that is closed
+STAGES = 4
 SEARCH = "mother under the rubble"
 
 
@@ -48,6 +52,25 @@ async def keys_that_hold(redis: Redis, words: tuple[bytes, ...]) -> list[bytes]:
     return found
 
 
+async def until_acknowledged(live: Pipeline) -> None:
+    """Every stage has worked off, and acknowledged, what was sent so far: when nothing waits for the first time the
+    first stage has, and what it made lies before the second; and so on.
+    """
+    reader, asked = LagReader(live.settings), list[dict[str, int]]()
+
+    async def nothing_waits() -> bool:
+        asked.append(await reader.read())
+        return len(asked) >= STAGES and not any(n for lag in asked[-STAGES:] for n in lag.values())
+
+    await live.become(nothing_waits, lambda: asked[-STAGES:])
+    await reader.close()
+
+
+async def that_stay(redis: Redis) -> list[bytes]:
+    """Every key that never expires."""
+    return [key async for key in redis.scan_iter(count=1000) if await redis.ttl(key) < 0]
+
+
 async def all_links(live: Pipeline) -> dict[str, list[tuple[str, int]]]:
     """Every link of the server by database, and for how long it stays: once in seven runs hers were in none."""
     found = {}
@@ -68,7 +91,12 @@ async def test_a_post_goes_by_a_pseudonym_everywhere_and_its_deletion_leaves_eve
     }
     post |= {"source": "bluesky", "author": "victim42.bsky.social", "url": url}
     post |= {"geo": {"lat": 36.2021, "lon": 36.1601}}
-    words, names = (WORD, STREET, PLACE), (b"victim42", b"mehmet_k", b"bsky.app/profile")
+    closed = {"source": "bluesky", "author": "second7.bsky.social", "lang": "en", "geo": {"lat": 36.3131, "lon": 36.1}}
+    closed |= {"text": f"{ACCOUNT_S.decode()} {cry} to the school"}
+    theirs = [{"id": f"bsky:did:plc:second7/{n}"} | closed for n in range(3)]  # the later two are folded into the first
+    theirs += [{"id": "bsky:did:plc:second7/9", "repost_of": "bsky:did:plc:o0/1"} | closed | {"text": f"{ACCOUNT_S}!"}]
+    words = (WORD, STREET, PLACE, ACCOUNT_S, b"36.3131")
+    names = (b"victim42", b"mehmet_k", b"bsky.app/profile", b"second7")
     async with start(partitions=2, keep_ids=False) as live:
         key, vault = load_pseudonyms(live.settings), connect(live.settings.privacy.vault)
         mine = key.id(post["id"])
@@ -81,6 +109,10 @@ async def test_a_post_goes_by_a_pseudonym_everywhere_and_its_deletion_leaves_eve
         await live.send([json.dumps(p).encode() for p in (post, *around)])
         await live.until_through(13)
         assert await keys_that_hold(live.redis, words), "it was in no store: the test shows nothing"
+        await live.send([json.dumps(p).encode() for p in theirs])
+        await live.until_through(17)
+        kept = [k for k in await keys_that_hold(live.redis, (ACCOUNT_S,)) if b"fold:kept:" in k]
+        assert len(kept) == 3, "no repeat was kept: the test shows nothing"
         assert not await keys_that_hold(live.redis, names) and await keys_that_hold(vault, names)
         topics = ("posts.clean", "posts.embedded", "posts.matched", "alerts", "clusters")
         assert not [
@@ -98,26 +130,32 @@ async def test_a_post_goes_by_a_pseudonym_everywhere_and_its_deletion_leaves_eve
         trace = await asyncio.to_thread(CliRunner().invoke, why_not, [post["id"]], obj=live.settings)
         assert "It gave an alert" in trace.output, trace.output
         began = time.monotonic()
-        await live.send([json.dumps({"id": post["id"], "kind": "delete"}).encode()])
-        await live.until_through(14)
+        gone = [post["id"], "bsky:did:plc:second7"]  # a post, and an account
+        await live.send([json.dumps({"id": i, "kind": "delete"}).encode() for i in gone])
+        await live.until_through(19)
+        await until_acknowledged(live)
         left: list = []
 
         async def nowhere() -> bool:
-            left[:] = await keys_that_hold(live.redis, words) or await asyncio.to_thread(read_labels, live.settings)
-            left[:] = left or await keys_that_hold(vault, names) or await readers.that_hold((*words, *names))
+            left[:] = await readers.that_hold((*words, *names))
             return not left
 
+        # Stores hold nothing once the deletion is acknowledged, and no later; who reads hears of it in his own time.
+        assert not await keys_that_hold(live.redis, words) and not await keys_that_hold(vault, names)
+        assert not await asyncio.to_thread(read_labels, live.settings)
         await live.become(nowhere, lambda: left)
         record_property(
             "seconds_until_clean", round(time.monotonic() - began, 1)
         )  # promised: 10, where nothing else runs
         assert [line for line in readers.lines("cap") if "<msgType>Cancel</msgType>" in line]
         assert [line for line in readers.lines("text") if "withdrawn" in line]
+        assert not await that_stay(live.redis) and not await that_stay(vault)
         await vault.aclose()
-        now = newest(live.alerts())
-        gone = [a for a in now.values() if a["post"]["id"] == mine]
-        assert len(live.alerts()) > told and gone and {a["status"] for a in gone} == {"withdrawn"}
-        assert not [word for a in gone for word in (*words, *names) if word in json.dumps(a).encode()]
+        now, account = newest(live.alerts()), key.id("bsky:did:plc:second7")
+        withdrawn = [a for a in now.values() if a["post"]["id"] == mine or account_of(a["post"]["id"]) == account]
+        assert {account_of(a["post"]["id"]) for a in withdrawn} == {account_of(mine), account}
+        assert len(live.alerts()) > told and {a["status"] for a in withdrawn} == {"withdrawn"}
+        assert not [word for a in withdrawn for word in (*words, *names) if word in json.dumps(a).encode()]
         for topic in ("alerts", "clusters", "labels"):  # what compaction leaves: the last record of each key
             last = {record.key: record.value or b"" for record in live.read(topic)}
             assert not [word for value in last.values() for word in words if word in value], topic
@@ -138,6 +176,9 @@ async def test_a_forgotten_author_is_in_no_store_and_the_receipt_names_nobody(st
     ]
     others = [{"id": f"web:o{n}", "author": f"o{n}", "text": f"house {n}: {cry}"} for n in range(12)]
     async with start(partitions=2, keep_ids=False) as live:
+        mine = load_pseudonyms(live.settings).id(hers[0]["id"])
+        said = Label(mine, "need.search_rescue", "right", "Ada", time.time(), hers[0]["text"], "en")
+        await asyncio.to_thread(publish_labels, live.settings, [said])
         await live.start_worker()
         await live.send([json.dumps(p).encode() for p in (*hers, *others)])
         await live.until_through(15)
@@ -148,9 +189,10 @@ async def test_a_forgotten_author_is_in_no_store_and_the_receipt_names_nobody(st
         before = await all_links(live)
         receipt = await forget_posts(live.settings, ids, None, within_s=PATIENCE_S)
         assert (receipt.clean, receipt.posts) == (True, 3), receipt
-        held = {store: receipt.before[store] for store in ("alerts", "snapshot", "links")}
+        held = {store: receipt.before[store] for store in ("alerts", "snapshot", "labels", "links")}
         assert all(held.values()), f"she was in no such store: {held}\n{before}\n{await all_links(live)}\n{live.logs()}"
         assert not await keys_that_hold(live.redis, words)
+        assert not await asyncio.to_thread(read_labels, live.settings)
         for topic in ("alerts", "clusters"):  # what compaction leaves: the last record of each key
             last = {record.key: record.value for record in live.read(topic)}
             assert (last or topic == "clusters") and not [

@@ -9,7 +9,7 @@ import pytest
 
 from models.alerts import crowd_of, place_in_cluster, withdraw
 from models.moments import epoch_s
-from models.records import Deletion, MatchedFrame, Origin
+from models.records import Alert, Deletion, MatchedFrame, Origin, account_of
 from streams.config import Settings
 from streams.dashboard.crowds import Crowds
 from streams.pipeline.clusters import place_alerts
@@ -181,19 +181,64 @@ async def test_a_post_deleted_after_any_number_of_newer_alerts_is_withdrawn_and_
     assert [a.post.id for a in await view.recent_alerts()] == [f"p{n}" for n in range(2_099, 2_089, -1)]
 
 
-async def test_an_alert_is_kept_as_long_as_on_the_broker_while_it_is_listed_and_for_the_fold_window_after(view):
-    listed, unlisted = (alert_for(f"p{n}", 1000.0 + n) for n in (20, 1))
-    await view.put_alerts([unlisted, *(alert_for(f"p{n}", 1000.0 + n) for n in range(10, 20)), listed])
+async def test_an_alert_and_all_that_finds_it_are_kept_as_long_as_on_the_broker_listed_or_not(view):
+    listed, unlisted = (alert_for(f"bsky:x/{n}", 1000.0 + n) for n in (20, 1))
+    await view.put_alerts([unlisted, *(alert_for(f"bsky:x/{n}", 1000.0 + n) for n in range(10, 20)), listed])
     await view.put_alerts([place_in_cluster(unlisted, "c1")])
-    ttls = [await view.redis.ttl(view.key(f"alert:{a.alert_id}")) for a in (listed, unlisted)]
-    assert ttls == [pytest.approx(72 * 3600, abs=3600), pytest.approx(24 * 3600, abs=3600)]
+    await view.put_alerts([withdraw(listed, Deletion(listed.post.id, 2000.0))])
+    await view.mark_gone([listed.post.id])
+    assert unlisted.alert_id not in {a.alert_id for a in await view.recent_alerts()}
+    keys = [f"alert:{listed.alert_id}", f"alert:{unlisted.alert_id}", f"gone:{listed.post.id}", "alerts-of:bsky:x"]
+    keys += [f"alerts-of:{alert.post.id}" for alert in (listed, unlisted)]
+    ttls = [await view.redis.ttl(view.key(key)) for key in keys]
+    assert ttls == [pytest.approx(72 * 3600, abs=3600)] * len(keys)
 
 
-async def test_an_account_that_alerts_for_ever_is_indexed_by_its_last_fold_window_only(view):
-    for day in range(5):
-        await view.put_alerts([alert_for(f"bsky:x/{day}", 86_400.0 * (day + 1))])
-    assert [a.post.id for a in await view.recent_alerts()] == [f"bsky:x/{day}" for day in (4, 3, 2, 1, 0)]
-    assert {a.post.id for a in await view.alerts_of(["bsky:x"])} == {"bsky:x/4"}
+async def as_if_put_before(view, alert, hours):
+    """Everything that Redis holds of an alert becomes so much older; the index of its account is one key for many."""
+    of_post, of_account = (view.key(f"alerts-of:{owner}") for owner in (alert.post.id, account_of(alert.post.id)))
+    for index in (of_post, of_account):
+        await view.redis.zincrby(index, -hours * 3600, alert.alert_id)
+    for key in (view.key(f"alert:{alert.alert_id}"), of_post):
+        await view.redis.expire(key, await view.redis.ttl(key) - hours * 3600)
+
+
+@pytest.mark.parametrize("deleted", ["bsky:x/1", "bsky:x"], ids=["the post", "its account"])
+async def test_a_deletion_finds_an_alert_for_as_long_as_the_broker_keeps_it(view, deleted):
+    late = alert_for("bsky:x/1", 1000.0)
+    await view.put_alerts([late])
+    await as_if_put_before(view, late, hours=71)
+    await view.put_alerts([alert_for(f"bsky:x/{n}", 1000.0 + 3600 * 71) for n in range(2, 5)])
+    gone = MatchedFrame(Origin(0, 9), [], deletions=[Deletion(deleted, 9e8)], encoder_version="v1", dim=1, vectors=b"")
+    withdrawn = await view.put_alerts(await with_withdrawals(gone, [], view))
+    assert late.alert_id in {a.alert_id for a in withdrawn} and {a.status for a in withdrawn} == {"withdrawn"}
+    kept = [await view.redis.get(key) async for key in view.redis.scan_iter(match=view.key("alert:*"))]
+    posts = [msgspec.json.decode(alert, type=Alert).post for alert in kept]
+    assert [post.text for post in posts if deleted in (post.id, account_of(post.id))] == [""] * len(withdrawn)
+
+
+async def test_an_account_that_alerts_for_ever_is_indexed_by_what_is_still_kept_of_it_only(view):
+    """So its index is bounded as its alerts are: no entry stays longer than the alert it names."""
+    told = [alert_for(f"bsky:x/{day}", 86_400.0 * (day + 1)) for day in range(6)]
+    for alert in told:
+        await view.put_alerts([alert])
+    assert {a.post.id for a in await view.alerts_of(["bsky:x"])} == {a.post.id for a in told}
+    for day, alert in enumerate(told[:-1]):
+        await as_if_put_before(view, alert, hours=24 * (len(told) - 1 - day) - 1)
+    await view.put_alerts([alert_for("bsky:x/9", 9e5)])
+    indexed = await view.redis.zrange(view.key("alerts-of:bsky:x"), 0, -1)
+    assert {i.decode() for i in indexed} == {alert_for(f"bsky:x/{n}").alert_id for n in (2, 3, 4, 5, 9)}
+    held = {key.decode() async for key in view.redis.scan_iter(match=view.key("alert:*"))}
+    assert held == {view.key(f"alert:{i.decode()}") for i in indexed}
+
+
+async def test_the_list_of_a_slow_stream_names_nothing_that_is_no_longer_kept(view):
+    old, new = alert_for("p1", 1000.0), alert_for("p2", 2000.0)
+    await view.put_alerts([old])
+    await view.redis.delete(view.key(f"alert:{old.alert_id}"))  # it expired
+    await view.put_alerts([new])
+    assert await view.redis.zrange(view.key("alerts"), 0, -1) == [new.alert_id.encode()]
+    assert await view.redis.hkeys(view.key("alert-places")) == [new.alert_id.encode()]
 
 
 async def test_an_alert_asked_for_by_its_post_and_its_account_is_told_once(view):

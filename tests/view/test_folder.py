@@ -15,14 +15,15 @@ from streams.view.folder import RedisFolder
 ids = st.sampled_from(["a", "b", "x/1", "x/2", "y/1"])
 places = st.integers(0, 30).map(lambda n: f"0:{n}:0")
 claims = st.builds(
-    Claim,
+    lambda words, **more: Claim(fingerprint=words, says=words, **more),
+    words=st.sampled_from(["t1", "t2", "t3"]),
     post_id=ids,
     place=places,
-    fingerprint=st.sampled_from(["t1", "t2", "t3"]),
     repost_of=st.none() | ids,
     edit=st.booleans(),
     post=st.binary(max_size=2),
 )
+limits = st.sampled_from([1, 2, KEPT_REPEATS])  # repeats kept of one post
 deletions = st.builds(Gone, post_id=ids | st.sampled_from(["x", "y"]), place=places)
 frames = st.lists(claims | claims | claims | deletions, max_size=8)  # what one raw record brings
 
@@ -106,10 +107,13 @@ async def test_a_closed_accounts_posts_are_originals_no_more():
     assert await folder.claim([Claim("z/4", "0:3:0", "help", None)]) == [Verdict(repeats="z/1")]
 
 
-@given(st.lists(frames, max_size=6))
-async def test_no_text_is_folded_into_a_post_that_does_not_say_it_and_no_repeat_is_lost_with_its_original(batches):
-    folder, says, place = MemoryFolder(), {}, 0
+@given(st.lists(frames, max_size=6), limits)
+async def test_no_text_is_folded_into_a_post_that_does_not_say_it_and_no_repeat_is_lost_with_its_original(
+    batches, limit
+):
+    folder, says, place = MemoryFolder(limit), {}, 0
     closed: set[str] = set()
+    bounded: set[str] = set()
     folded: dict[str, tuple[str, str]] = {}  # repeat → the post that speaks for it, its own words
     for batch in batches:
         for one in batch:
@@ -133,10 +137,13 @@ async def test_no_text_is_folded_into_a_post_that_does_not_say_it_and_no_repeat_
                 assert not claim.edit and says.get(claim.post_id, claim.fingerprint) == claim.fingerprint
                 if of != claim.post_id and account_of(claim.post_id) not in closed:
                     folded[claim.post_id] = (of, claim.fingerprint)
+                    if limit < KEPT_REPEATS and account_of(claim.post_id) == account_of(of):
+                        bounded.add(claim.post_id)  # those of its own are not all kept
             for heir in (post.decode() for post in verdict.raised):
                 spoken_by, says[heir] = folded[heir]
                 folded = {p: (heir if by == spoken_by else by, text) for p, (by, text) in folded.items()}
-            assert all(by in says or p in says for p, (by, _) in folded.items()), (claim, folded, says)
+            lost = {p for p, (by, _) in folded.items() if by not in says and p not in says} - bounded
+            assert not lost, (claim, folded, says)
 
 
 async def test_a_repeat_takes_the_place_of_its_original_once_and_again_if_the_frame_comes_again():
@@ -158,21 +165,91 @@ async def test_who_is_folded_into_a_closed_account_lives_on_and_its_own_repeats_
     assert await folder.claim([Gone("x", "0:3:0")]) == [Verdict(raised=(b"y1",))]
 
 
-async def test_of_a_viral_post_some_repeats_are_kept_whoever_came_first():
-    folder = MemoryFolder()
-    await folder.claim([Claim("o", "0:0:0", "help", None)])
-    later = [f"{n:02}" for n in range(40)]
-    await folder.claim([Claim(i, f"0:1:{n}", "help", None, post=i.encode()) for n, i in enumerate(reversed(later))])
-    raised = []
-    for n, post_id in enumerate(["o", *later]):
-        (verdict,) = await folder.claim([Gone(post_id, f"0:2:{n}")])
-        raised += verdict.raised
-    assert raised == [i.encode() for i in later[:KEPT_REPEATS]]
+@pytest.mark.parametrize("named", [False, True], ids=["in words", "by what it reposts"])
+@pytest.mark.parametrize("real_first", [False, True], ids=["the others first", "the real first"])
+async def test_no_number_of_accounts_that_repeat_a_post_and_take_it_back_leaves_a_real_repeat_untold(named, real_first):
+    folder, told = MemoryFolder(), {"o/0"}
+
+    async def say(post_id, place):
+        words = f"words of {post_id}" if named else "RT help"
+        claim = Claim(post_id, place, words, "o/0" if named else None, post=post_id.encode(), says="help")
+        (verdict,) = await folder.claim([claim])
+        told.update([post_id] if verdict.repeats is None else [])
+        return verdict.repeats
+
+    async def take_back(gone, place):
+        (verdict,) = await folder.claim([Gone(gone, place)])
+        told.difference_update({p for p in told if gone in (p, account_of(p))})
+        told.update(post.decode() for post in verdict.raised)
+
+    await folder.claim([Claim("o/0", "0:0:0", "RT help", None, says="help")])
+    real, others = [f"r{n}/1" for n in range(3)], [f"{who}{n}/1" for n in range(30) for who in "as"]
+    came = [*real, *others] if real_first else [*others, *real]
+    repeats = {post_id: await say(post_id, f"0:1:{n}") for n, post_id in enumerate(came)}
+    assert len(told) == 2, "of 63 reposts one is read by itself"
+    assert {p: await say(p, f"0:1:{n}") for n, p in enumerate(came)} == repeats, "delivered again"
+    for n, gone in enumerate(["o/0", *map(account_of, others)]):
+        await take_back(gone, f"0:2:{n}")
+    for n, gone in enumerate(real):
+        assert told and told <= set(real[n:])
+        await take_back(gone, f"0:3:{n}")
+    assert not told
 
 
-@given(st.lists(frames, max_size=3), st.lists(claims, max_size=8, unique_by=lambda c: c.place))
-async def test_a_frame_delivered_twice_loses_no_post_that_was_an_original_or_an_edit(before, frame):
+async def test_what_an_account_repeats_of_itself_is_folded_however_often_and_takes_others_no_room():
     folder = MemoryFolder()
+    spam = [Claim(f"x/{n:03}", f"0:0:{n}", "buy", None, post=b"%d" % n) for n in range(4 * KEPT_REPEATS)]
+    verdicts = await folder.claim(spam)
+    assert [v.repeats for v in verdicts] == [None] + ["x/000"] * (len(spam) - 1)
+    assert (await folder.claim([Claim("y/1", "0:1:0", "buy", "x/000", post=b"y")]))[0].repeats == "x/000"
+    gone = [Gone(f"x/{n:03}", f"0:2:{n}") for n in range(KEPT_REPEATS + 1)]
+    raised = [post for verdict in await folder.claim(gone) for post in verdict.raised]
+    assert raised == [b"%d" % n for n in range(1, KEPT_REPEATS + 1)] + [b"y"]
+
+
+@pytest.fixture
+async def kept_in(redis_url):
+    """A folder in an empty Redis, and what its keys of these names hold."""
+    async with Redis.from_url(redis_url) as redis:
+
+        async def keys(name):
+            return sorted([key.decode() async for key in redis.scan_iter(match=f"t:fold:{name}")])
+
+        yield RedisFolder(redis, "t:", 60), keys
+
+
+@pytest.mark.redis
+async def test_a_closed_account_leaves_nothing_of_what_it_repeated_itself_or_of_others(kept_in):
+    folder, keys = kept_in
+    said = [Claim(f"x/{n}", f"0:0:{n}", "help", None, post=b"x") for n in range(3)]
+    reposts = [Claim(f"{who}/9", f"0:1:{n}", f"words of {who}", "y/1") for n, who in enumerate("xz")]
+    await folder.claim([*said, Claim("y/1", "0:0:9", "water", None), *reposts])
+    assert await keys("kept:*") == [f"t:fold:kept:{i}" for i in ("x/1", "x/2", "x/9", "z/9")]
+    await folder.claim([Gone("x/0", "0:2:0")])  # x/1 takes its place
+    await folder.claim([Gone("x", "0:3:0")])
+    await folder.claim([Claim("x/5", "0:4:0", "words", "y/1", post=b"late")])  # under way when the account went
+    assert await keys("kept:*") == ["t:fold:kept:z/9"] and not await keys("mine:x")
+
+
+@pytest.mark.redis
+async def test_what_is_kept_of_an_account_is_bounded_by_the_fold_window_though_it_goes_on_for_ever(kept_in):
+    folder, keys = kept_in
+    redis = folder._redis
+    for n in range(3):
+        await folder.claim([Claim(f"x/{n}", f"0:{n}:0", "help", None), Claim(f"x/{n}9", f"0:{n}:1", f"r{n}", f"x/{n}")])
+    for key in ("mine:x", "heads:x"):
+        noted = await redis.zrange(f"t:fold:{key}", 0, -1, withscores=True)
+        assert noted
+        await redis.zadd(f"t:fold:{key}", {post_id: at - 61e6 for post_id, at in noted})  # a window ago
+    await folder.claim([Claim("x/7", "0:7:0", "again", "x/0")])
+    assert await redis.zrange("t:fold:mine:x", 0, -1) == [b"x/7"]
+    assert await redis.zrange("t:fold:heads:x", 0, -1) == [b"x/0"]
+    assert not [key for key in await keys("*") if await redis.ttl(key) < 0]
+
+
+@given(st.lists(frames, max_size=3), st.lists(claims, max_size=8, unique_by=lambda c: c.place), limits)
+async def test_a_frame_delivered_twice_loses_no_post_that_was_an_original_or_an_edit(before, frame, limit):
+    folder = MemoryFolder(limit)
     for batch in before:
         await folder.claim(batch)
     frame = [msgspec.structs.replace(c, place="1" + c.place) for c in frame]
@@ -190,11 +267,11 @@ def examples_prefix():
 def test_redis_and_memory_agree_on_any_sequence_of_posts_edits_and_deletions(redis_url, examples_prefix):
     import asyncio
 
-    @given(st.lists(frames, max_size=6))
-    def agree(batches):
+    @given(st.lists(frames, max_size=6), limits)
+    def agree(batches, limit):
         async def run():
             redis = Redis.from_url(redis_url)
-            real, plain = RedisFolder(redis, next(examples_prefix), 60), MemoryFolder()
+            real, plain = RedisFolder(redis, next(examples_prefix), 60, limit), MemoryFolder(limit)
             try:
                 for batch in batches:
                     assert await real.claim(batch) == await plain.claim(batch)

@@ -11,7 +11,15 @@ from models.records import ClusterEvent, Origin, Repeat
 from streams.config import Settings
 from streams.view.live import LiveView
 from streams.view.snapshots import Kept, Snapshots
-from streams.view.status import SOURCE_KEPT_S, SourceStatus, WorkerStatus, encode_status
+from streams.view.status import (
+    DEAD_KEPT,
+    GONE_S,
+    SOURCE_KEPT_S,
+    WORKER_KEPT_S,
+    SourceStatus,
+    WorkerStatus,
+    encode_status,
+)
 from tests.view.samples import alert_for
 from tests.waiting import PATIENCE_S
 
@@ -135,3 +143,24 @@ async def test_a_worker_clears_away_a_source_that_nobody_misses_any_more_though_
     await view.put_source("http")
     await view.put_worker("w", WorkerStatus())
     assert set(await view.sources()) == {"http", "lately"}
+
+
+async def test_workers_that_died_are_cleared_away_by_those_that_live_however_many_there_were(view):
+    now = await view.now()
+    for n in range(300):  # one that is started again and again
+        await view.redis.hset(view.key("workers"), f"w-{n:03}", encode_status(WorkerStatus(now - 3_590 + n)))
+    for name, word in (("long ago", WorkerStatus(now - WORKER_KEPT_S - 60)), ("lives", WorkerStatus(now - GONE_S / 2))):
+        await view.redis.hset(view.key("workers"), name, encode_status(word))
+    await view.redis.hset(view.key("workers"), "of another version", b'{"at":"yesterday"}')
+    await view.put_worker("w", WorkerStatus())
+    last = {f"w-{n}" for n in range(300 - DEAD_KEPT, 300)}
+    assert set(await view.workers()) == {"w", "lives"} | last
+
+
+async def test_counters_stay_as_long_as_posts_after_they_were_written_last_and_longer_where_somebody_says_so(view):
+    await view.count("match", Origin(0, 1), {"counts": {"alert": 1}, "trial-1": {"posts": 1}})
+    await view.redis.expire(view.key("trial-1"), 14 * 86_400)
+    await view.redis.expire(view.key("counts"), 60)
+    await view.count("match", Origin(0, 2), {"counts": {"alert": 1}, "trial-1": {"posts": 1}})
+    left = [await view.redis.ttl(view.key(name)) for name in ("counts", "counted", "trial-1")]
+    assert left == [pytest.approx(72 * 3600, abs=3600)] * 2 + [pytest.approx(14 * 86_400, abs=3600)]

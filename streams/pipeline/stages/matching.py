@@ -101,12 +101,12 @@ def _matched(
 
 def by_turn(frame: EmbeddedFrame) -> list[Frame]:
     """What of the frame was put by, a frame for each turn. Each ends where the frame ends: delivered twice, and divided
-    otherwise the second time, it still counts once."""
+    otherwise the second time, it still counts once. What is sent again after it was refused keeps a lane of its own."""
     items = count_items(frame)
     turns = sorted({post.put_by.turn for post in frame.waiting if post.put_by})
     of = {turn: [post for post in frame.waiting if post.put_by and post.put_by.turn == turn] for turn in turns}
     return [
-        Frame(msgspec.structs.replace(frame.origin, turn=turn), posts, elsewhere=items - len(posts))
+        Frame(msgspec.structs.replace(frame.origin, turn=frame.origin.turn + turn), posts, elsewhere=items - len(posts))
         for turn, posts in of.items()
     ]
 

@@ -80,7 +80,8 @@ def parse_many(records: Sequence[Raw], pseudonyms: Pseudonyms) -> list[Parsed]:
             if (link := pseudonyms.link(named, post)) is not None:
                 parsed.links.append(link)
             edit, words = post.kind == "update", words_of(post, pseudonyms.key)
-            parsed.claims.append(Claim(post.id, place, words, post.repost_of, edit, _pack(post)))
+            claim = Claim(post.id, place, words, post.repost_of, edit, _pack(post), post.fingerprint)
+            parsed.claims.append(claim)
     return [parsed for parsed, _ in read]
 
 
