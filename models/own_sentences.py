@@ -73,11 +73,9 @@ class OwnSentences:
             return told
         scores, among = self._looked(vectors, index)
         own = head.terms_unknown(self._queries[self._place[index]].kind, found, scores, among)
-        more = sum(own.values()) > sum(told.values())
-        return {
-            name: np.where(more, own.get(name, np.zeros(len(more))), told.get(name, np.zeros(len(more))))
-            for name in dict.fromkeys((*told, *own))
-        }
+        more, nothing = np.greater(sum(own.values()), sum(told.values())), np.zeros(len(found))
+        names = dict.fromkeys((*told, *own))
+        return {name: np.where(more, own.get(name, nothing), told.get(name, nothing)) for name in names}
 
     def _looked(self, vectors: np.ndarray, index: int) -> tuple[np.ndarray, np.ndarray]:
         """(n,) scores by the direction of a query's own sentences, and its (2,) mean and spread."""

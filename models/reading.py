@@ -168,21 +168,26 @@ class Head(Struct, frozen=True, dict=True):
 
     def _looked(self, kind: Kind, scores: np.ndarray, among: np.ndarray) -> np.ndarray:
         standard: np.ndarray = (scores - among[..., 0]) / np.maximum(among[..., 1], LEAST_SPREAD)
-        return self.weights_unknown(kind).query * standard
+        looked: np.ndarray = self.weights_unknown(kind).query * standard
+        return looked
 
     def may_be(self, found: np.ndarray, kind: Kind) -> np.ndarray:
         """(n,): how likely each post is of this kind at all; of a notice, of any notice. found: `log_probabilities`."""
+        likely: np.ndarray
         if kind in AID:
-            return self._whole(found) * self._share(found, kind)
-        rows = [i for one in NOTICES for i in self._rows_of(one)]
-        return np.minimum(np.exp(found[:, rows]).sum(axis=1), np.float32(1 - 1e-6))
+            likely = self._whole(found) * self._share(found, kind)
+        else:
+            rows = [i for one in NOTICES for i in self._rows_of(one)]
+            likely = np.minimum(np.exp(found[:, rows]).sum(axis=1), np.float32(1 - 1e-6))
+        return likely
 
     def cleared(self, found: np.ndarray, kind: Kind) -> np.ndarray:
         """(n,): how many times its probability the score is of a query that the head never saw, at least 1."""
         if kind not in AID or self.actionable is None:
             return np.ones(len(found), np.float32)
         share = self._share(found, kind)
-        return np.maximum(1, self._clear(share, kind) / share).astype(np.float32)
+        times: np.ndarray = np.maximum(1, self._clear(share, kind) / share).astype(np.float32)
+        return times
 
     def terms(
         self, queries: Sequence[Query], vectors: np.ndarray, found: np.ndarray, scores: np.ndarray, among: np.ndarray
@@ -254,7 +259,8 @@ class Head(Struct, frozen=True, dict=True):
     def _clear(self, share: np.ndarray, kind: str) -> np.ndarray:
         """(n,): how far it is beyond doubt that something is needed, or offered, where the kind has this share."""
         doubt = self.clear if kind == "need" or self.clear_offer is None else self.clear_offer
-        return np.minimum(1, share / doubt)
+        clear: np.ndarray = np.minimum(1, share / doubt)
+        return clear
 
     def _whole(self, found: np.ndarray) -> np.ndarray:
         """(n,): how likely a responder could act on the post at all; 1 where that was not learnt."""

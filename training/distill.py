@@ -3,16 +3,22 @@
     python -m training.distill laptop              # the static encoder we ship, on 2 cores
     python -m training.distill paper student=xlmr teacher=MNR/best      # the paper's transformer students, on a GPU
     python -m training.distill laptop teacher=flood+1.4*e5 targets=both # of a mixture that reads every language
+    python -m training.distill h200 student=lent/small teacher=lent/model file=lent/texts.tsv out=lent/run   # lent GPU
 
 student(english) → teacher(english) and student(text) → teacher(english), by mean squared error (Reimers, Gurevych
 2020; Lamsal, Read, Karunasekera 2024, equation 1). We add in-batch contrast, because the static student cannot match
 the teacher everywhere and must spend what it has on telling sentences apart. A teacher that reads the text's language
 may also be followed there directly (targets=own), which needs no translation, or in both.
+
+`h200` is carried to a lent machine as training.shorten tells, with the student it begins from and a file of texts
+(columns lang, text): nothing is fetched. After `minutes` it writes its checkpoint and ends; the same command goes on.
+Since all of the student learns, what is brought back is the int8 bundle that training.export_onnx makes of it there.
 """
 
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -31,11 +37,12 @@ from models.encoders.load import FLOOD
 from models.encoders.static import Reader, Reading
 from models.errors import ConfigError
 from models.text import Cleaning
+from training.axes import on_axes, projection
 from training.corpus import SOURCE_WEIGHT, Corpus, capped, pair_weights, to_bags, without_accents
 from training.data import SOURCES, Pairs, training_pairs, unique_texts
 from training.files import data_dir, hash_rows, read_table
 from training.jobs import cache_dir, run, write_atomically, write_result
-from training.loop import Pace, fit
+from training.loop import Pace, fit, minutes_left
 from training.losses import in_batch_contrast
 from training.mixture import find_teacher
 from training.run_key import run_key
@@ -75,7 +82,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     letters: int = 49_152  # rows for letter groups (models.encoders.letter_ngrams); 0 = read none
     leet: bool = True  # read digits and signs inside words as letters (models.encoders.leet)
     without_accents: float = 0.15  # share of texts read as typed without accents on Latin letters
-    crisis_weight: float = 30.0  # of a pair of disaster-messages against one of software strings
+    crisis_weight: float = SOURCE_WEIGHT[
+        "disaster-messages"
+    ]  # of a pair of those; the others' are corpus.SOURCE_WEIGHT
     drop: float = 0.25  # chance that a row is left out: at 0.1 more steps made FLORES dev worse (.874 → .866, not .887)
     drop_letters: float = 0.5  # chance that a text's letter groups are all left out: else they learn the pairs by heart
     init: str = ""  # go on from the table of this run or bundle ("bundled") instead of a random one; see start_table
@@ -84,6 +93,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     max_pairs: int = 0  # 0 = all; the smoke preset takes a sample
     validation: int = 1_000  # transformer students: English sentences set aside, by which the best weights are found
     validate_every: int = 1_000  # steps, of a transformer student
+    minutes: float = 0.0  # after which the job writes its checkpoint and ends, to be started again; 0 = no limit
     seed: int = 1
     checkpoint_every: int = 200
     out: str = ""  # default CRISIS_CACHE/distill-<student>
@@ -106,18 +116,22 @@ PRESETS = {
         checkpoint_every=5_000,
         validate_every=5_000,
     ),
+    # A small student at a small student's rate. No GPU has run it yet.
+    "h200": Config(
+        student="",
+        teacher="",
+        targets="own",
+        dim=384,
+        batch=512,
+        steps=8_000,
+        lr=1e-4,
+        warmup=400,
+        contrast=0,
+        checkpoint_every=500,
+        validate_every=500,
+        minutes=9,
+    ),
 }
-
-
-def projection(vectors: np.ndarray, dim: int) -> np.ndarray:
-    """(d, dim): the widest axes of the vectors, uncentred, so that cosines stay what they were."""
-    if dim >= vectors.shape[1]:
-        return np.eye(vectors.shape[1], dtype=np.float32)
-    second_moment = np.zeros((vectors.shape[1],) * 2)
-    for part in np.array_split(vectors, max(1, len(vectors) // 65536)):
-        second_moment += part.astype(np.float32).T @ part.astype(np.float32)
-    values, axes = np.linalg.eigh(second_moment)
-    return np.ascontiguousarray(axes[:, ::-1][:, :dim], dtype=np.float32)
 
 
 def step_loss(config: Config, model: Static, batch: dict) -> torch.Tensor:
@@ -159,8 +173,8 @@ def load_corpus(config: Config) -> Corpus:
     vectors = hashlib.sha256(np.ascontiguousarray(taught).data)
     vectors.update(b"" if own is None else np.ascontiguousarray(own).data)
     axes = projection(taught if own is None else own, config.dim)
-    target = _on_axes(taught, axes)
-    own = None if own is None else _on_axes(own, axes)
+    target = on_axes(taught, axes)
+    own = None if own is None else on_axes(own, axes)
     weights = {**SOURCE_WEIGHT, "disaster-messages": config.crisis_weight}
     chance = pair_weights(lang, source, config.lang_temperature, weights)
     counts = dict(sorted(Counter(lang).items()))
@@ -186,18 +200,24 @@ def lone_texts(path: Path) -> Pairs:
     return Pairs(texts, texts, langs, ["file"] * len(rows), hash_rows(rows))
 
 
-def _on_axes(vectors: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    found = vectors.astype(np.float32) @ axes
-    return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
-
-
 def main(config: Config) -> Path:
+    if not config.student:
+        raise ConfigError("name what begins to learn, student=DIR, and what teaches it, teacher=DIR")
+    began = time.monotonic()
     out = Path(config.out) if config.out else cache_dir() / f"distill-{config.student.replace('/', '--')}"
     out.mkdir(parents=True, exist_ok=True)
     corpus = load_corpus(config)
     if config.student == "static":
-        return distil_static(config, corpus, out)
-    pace = Pace(config.steps, config.lr, config.warmup, config.seed, config.checkpoint_every, config.validate_every)
+        return distil_static(config, corpus, out, began)
+    pace = Pace(
+        config.steps,
+        config.lr,
+        config.warmup,
+        config.seed,
+        config.checkpoint_every,
+        config.validate_every,
+        minutes=minutes_left(config.minutes, began),
+    )
     trace = distil_transformer(
         config.student,
         corpus,
@@ -212,7 +232,7 @@ def main(config: Config) -> Path:
     return out / "model"
 
 
-def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
+def distil_static(config: Config, corpus: Corpus, out: Path, began: float) -> Path:
     if config.tokenizer and not Path(config.tokenizer).is_file():
         raise ConfigError(f"tokenizer={config.tokenizer}: no such file")
     tokenizer = Tokenizer.from_file(config.tokenizer or str(FLOOD / "tokenizer.json"))
@@ -267,6 +287,7 @@ def distil_static(config: Config, corpus: Corpus, out: Path) -> Path:
         betas=(0.9, 0.99),
         fused=True,
         falls_from_start=True,
+        minutes=minutes_left(config.minutes, began),
     )
     key = run_key(
         config, corpus.data_hash + corpus.taught_hash + hashlib.sha256(tokenizer.to_str().encode()).hexdigest()

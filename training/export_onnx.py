@@ -4,17 +4,24 @@
 python -m training.export_onnx minilm out=DIR                       # the teacher, all-MiniLM-L6-v2, int8
 python -m training.export_onnx MODEL out=DIR precision=fp32 licence=MIT
 python -m training.export_onnx e5-cut out=e5-small evened=0.5       # a model as it came, its space evened out
+
+What the bundle learnt from is told by the runs that made it (training.loop keeps each beside its model): job, knobs and
+a hash of the data, back to the first whose folder is still there. Of a model that came from elsewhere nothing is known.
 """
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import torch
 from msgspec import Struct
+from safetensors import safe_open
 
 from models.encoders.batching import micro_batches, pad
 from models.encoders.bundle import Manifest, write_bundle
@@ -25,12 +32,13 @@ from models.errors import ConfigError, EncoderError
 from models.queries import background_texts, load_queries
 from models.text import clean
 from training.files import read_texts
-from training.jobs import read_config, run
+from training.jobs import code_version, machine, read_config, run
+from training.loop import CHECKPOINT
 from training.onnx_graph import encoder_graph, observed_ranges
 from training.teacher import teacher_path
 from training.tower import even_out
 
-__all__ = ["Config", "main"]
+__all__ = ["Config", "Learnt", "learnt_by", "main"]
 
 LEAST_COSINE = {"fp32": 0.9999, "int8": 0.95}  # to torch's vectors, of every text; int8 is .97 to .99 when it is well
 LARGEST = 2**31 - 1  # bytes of a protobuf
@@ -50,6 +58,52 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 PRESETS = {"minilm": Config(model="minilm")}  # the one model that has a name here; any other is given by its place
+
+
+class Learnt(Struct, frozen=True):
+    """One run behind a model."""
+
+    job: str  # the module; of runs older than its record the folder's name
+    config: dict[str, Any]  # its knobs, folders by their names
+    data_hash: str
+
+
+def learnt_by(model: str | Path, seen: frozenset[Path] = frozenset()) -> list[Learnt]:
+    """The runs that made the model directory, the last one first: the one beside it, then those beside the models that
+    its knobs name, as far as they are there."""
+    folder = Path(model).resolve()
+    places = (folder.parent / "run" / CHECKPOINT, folder.parent / CHECKPOINT, folder / CHECKPOINT)
+    path = next((place for place in places if place.exists()), None)
+    if path is None or path in seen:
+        return []
+    with safe_open(path, "np") as file:
+        told = file.metadata()
+    try:
+        knobs, data_hash, _ = json.loads(told["key"])
+    except ValueError:  # a part of a run (training.classify), which is no encoder's
+        return []
+    begun = [value for value in knobs.values() if isinstance(value, str) and value and Path(value).is_dir()]
+    run_folder = path.parent.parent if path.parent.name == "run" else path.parent
+    named = {name: _without_folders(value) for name, value in knobs.items()}
+    mine = Learnt(told.get("job", run_folder.name), named, data_hash)
+    return [mine, *(run for value in begun for run in learnt_by(value, seen | {path}))]
+
+
+def _without_folders(value: Any) -> Any:
+    """A path by its last two names: bundles are read elsewhere."""
+    if not isinstance(value, str) or not value or not (value.startswith("/") or Path(value).exists()):
+        return value
+    return "/".join(Path(value).parts[-2:])
+
+
+def hashes(runs: Sequence[Learnt]) -> dict[str, str]:
+    """The data of each run by its job: "adapt", and "adapt 2" of the one before it."""
+    found: dict[str, str] = {}
+    times: Counter[str] = Counter()
+    for one in runs:
+        times[name := one.job.removeprefix("training.")] += 1
+        found[name if times[name] == 1 else f"{name} {times[name]}"] = one.data_hash
+    return found
 
 
 def main(config: Config) -> Manifest:
@@ -88,6 +142,7 @@ def main(config: Config) -> Manifest:
         )
     files = {MODEL: graph.SerializeToString(), "tokenizer.json": fast.to_str().encode()}
     settings = {"precision": config.precision, "prefix": source._prefix}
+    runs = learnt_by(config.model)
     manifest = Manifest(
         "onnx",
         source.dim,
@@ -102,7 +157,12 @@ def main(config: Config) -> Manifest:
             "reduce_range": config.reduce_range,
             "evened": config.evened,
             "texts": Path(config.texts).name,
+            "job": "training.export_onnx",
+            "code_version": code_version(),
+            "machine": machine(),
+            "runs": msgspec.to_builtins(runs),
         },
+        data_hashes=hashes(runs),
     )
     write_bundle(config.out, manifest, files)
     exported = load_encoder(config.out)

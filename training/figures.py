@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from training import paper_figures
@@ -16,6 +16,7 @@ from training.paper_figures import at
 
 RESULTS = Path(__file__).parent / "results"
 TABLE = RESULTS / "README.md"
+UNCOMMITTED = " (uncommitted changes)"
 # Beginning of a file's name: what it is, and its headline figures by their place in the metrics
 HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
     "report/": (
@@ -179,6 +180,8 @@ def table() -> str:
         "",
         "One JSON a run: command, commit, machine, data hash, seed, configuration, metrics. This table is written by",
         "`python -m training.figures`; published figures of other systems are in `training/evaluate/published.tsv`.",
+        f"Where it says{UNCOMMITTED} the code that ran was not quite that of the commit which the file names:",
+        "made before `training.jobs` kept such results out of this folder.",
         "",
         "| file | what | command | figures |",
         "|---|---|---|---|",
@@ -187,8 +190,13 @@ def table() -> str:
         record = json.loads((RESULTS / name).read_text("utf-8"))
         what, places = HEADLINES.get(kind_of(name), ("", {}))
         figures = "; ".join(f"{label} {at(record['metrics'], place):.3f}" for label, place in places.items())
-        lines.append(f"| `{name}` | {what} | `{record['command']}` | {figures} |")
+        lines.append(f"| `{name}`{uncommitted(record)} | {what} | `{record['command']}` | {figures} |")
     return "\n".join([*lines, "", whitening(), "", *papers(), ""])
+
+
+def uncommitted(record: Mapping) -> str:
+    """What is said of a result whose code no commit holds; "" of others."""
+    return UNCOMMITTED if record["commit"].endswith("+changes") else ""
 
 
 def papers() -> list[str]:
@@ -247,7 +255,7 @@ def whitening() -> str:
                 [record["metrics"][f"anisotropy_{when}"]["mean_cosine"] for when in ("before", "after")],
             )
             lines.append(
-                f"| {name.split('-')[1]} {m['encoder']} | {record['config']['pairs']}"
+                f"| {name.split('-')[1]} {m['encoder']}{uncommitted(record)} | {record['config']['pairs']}"
                 f" | {record['config']['target'] or len(m['by_language'])}"
                 f" | {arrow(m['spearman_before'], m['spearman_after'])}"
                 f" | {arrow(*m['by_language']['en']) if 'en' in m['by_language'] else '–'} | {arrow(*spread)}"

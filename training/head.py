@@ -2,6 +2,7 @@
 
     python -m training.head laptop                   # the bundled encoder
     python -m training.head laptop encoder=DIR       # any bundle
+    python -m training.head laptop rescale=true      # its probabilities alone, of classes it has
 
 What it learns from: training/class_material.py. Probabilities are fitted on real events and written streams that the
 head never saw, weighted as their streams were drawn, so that they hold for posts as they come. Of a bundle with
@@ -28,16 +29,18 @@ from models.encoders.query_vectors import pack_vectors, standing_texts
 from models.encoders.ready import Loaded, load, ready
 from models.encoders.registry import OWN
 from models.encoders.words import WordedEncoder
+from models.errors import ConfigError
 from models.matching import Matcher
 from models.queries import aid_queries, background_texts, load_queries
 from models.reading import CLEAR_OFFER, Head, Terms, logit
 from models.records import AID, NOTICES, PRIORITIES, is_notice
 from training.class_material import MAY_LEARN, Asked, Shares, Taught, read_material
+from training.files import data_dir
 from training.jobs import cache_dir, run, write_atomically, write_result
 from training.keeping import keeping
 from training.languages import fit_languages
 from training.own_queries import as_people_add_them, directions_of
-from training.posts import LabelledPost, classes
+from training.posts import LabelledPost, classes, read_posts, written_posts
 from training.several import fit_several
 
 __all__ = ["Config", "fit", "fit_classes", "fit_terms", "plain_of", "that_scale"]
@@ -52,6 +55,7 @@ class Config(Shares, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     encoder: str = ""  # bundle directory; empty = the bundled one
     install: bool = True  # put the calibration into the bundle
+    rescale: bool = False  # keep the classes that the bundle has: only what makes of them probabilities is fitted
     result: str = ""  # where the JSON of the measures goes; empty = nowhere
     # Inverse of the l2 penalty. On posts newer than the encoder 1, 2, 4, 8 gave a cross-entropy of 1.19, 1.11, 1.08 and
     # 1.09 (380 written ones), 1.87, 1.86, 1.89 and 1.97 (1,000 real ones).
@@ -234,10 +238,7 @@ def fit(
         priority=_widened(fit_priority(config, plain.encode([p.text for p in labelled]), labelled), plain.dim, unheard),
         several=several,
     )
-    matcher = ready(Loaded(OWN, encoder), queries).matcher
-    scaling = that_scale(posts)
-    head = calibrated(head, matcher, encoder, scaling, encoder.encode([p.text for p in scaling]), config.seed)
-    return Calibration(encoder.version, material_hash(background_texts(), aid_queries()), {}, NO_FALLBACK, head=head)
+    return _scaled(config, head, encoder, posts)
 
 
 def _widened(line: list[float], dim: int, unheard: list[float]) -> list[float]:
@@ -245,11 +246,31 @@ def _widened(line: list[float], dim: int, unheard: list[float]) -> list[float]:
     return [*line[:dim], *unheard, *line[dim:]]
 
 
+def rescaled(config: Config, loaded: Loaded, encoder: Encoder, posts: Sequence[LabelledPost]) -> Calibration:
+    """The bundle's own calibration with its head's probabilities fitted anew. Raises ConfigError without a head."""
+    known = loaded.calibration
+    if known is None or known.head is None:
+        raise ConfigError(f"rescale=true: {encoder.version} has no head to keep; run it without")
+    return _scaled(config, known.head, encoder, posts)
+
+
+def _scaled(config: Config, head: Head, encoder: Encoder, posts: Sequence[LabelledPost]) -> Calibration:
+    matcher = ready(Loaded(OWN, encoder), load_queries()).matcher
+    scaling = that_scale(posts)
+    head = calibrated(head, matcher, encoder, scaling, encoder.encode([p.text for p in scaling]), config.seed)
+    return Calibration(encoder.version, material_hash(background_texts(), aid_queries()), {}, NO_FALLBACK, head=head)
+
+
 def main(config: Config) -> Calibration:
     path = folder_of(config.encoder or None)
-    encoder = keeping(load(path).encoder, cache_dir() / "vectors")
-    taught, asked, posts = read_material(config)
-    calibration = fit(config, encoder, posts, taught, asked)
+    loaded = load(path)
+    encoder = keeping(loaded.encoder, cache_dir() / "vectors")
+    if config.rescale:
+        learnt: list[str] = []
+        calibration = rescaled(config, loaded, encoder, written_posts() + read_posts(data_dir()))
+    else:
+        taught, asked, posts = read_material(config)
+        learnt, calibration = taught.texts, fit(config, encoder, posts, taught, asked)
     content = msgspec.json.encode(calibration) + b"\n"
     if config.install:
         add_file(path, CALIBRATION, content)
@@ -258,10 +279,12 @@ def main(config: Config) -> Calibration:
         write_atomically(cache_dir() / CALIBRATION, content)
     assert calibration.head
     head = calibration.head
-    print(f"{encoder.version}: {len(head.classes)} classes, {len(taught.texts):,} posts; {head.taught}; {head.unknown}")
+    print(
+        f"{encoder.version}: {len(head.classes)} classes, {len(learnt):,} posts learnt; {head.taught}; {head.unknown}"
+    )
     if config.result:
-        digest = hashlib.sha256("\x1e".join(taught.texts).encode("utf-8", "replace")).hexdigest()
-        metrics = {"encoder": encoder.version, "posts": len(taught.texts)}
+        digest = hashlib.sha256("\x1e".join(learnt).encode("utf-8", "replace")).hexdigest()
+        metrics = {"encoder": encoder.version, "posts": len(learnt)}
         write_result(Path(config.result), config, digest, config.seed, metrics)
     return calibration
 

@@ -2,11 +2,18 @@
 
 A run that is killed and started again with the same knobs and data gives the weights of an unbroken one: every step
 draws from its own seed, so nothing random has to be saved. Checkpoints are safetensors, never pickle.
+
+A machine that is lent for minutes needs no kill: with `minutes` a run ends by itself when they are over (TimeIsUp), its
+checkpoint written, and the same command goes on. How long a slice is does not make it another run.
 """
 
 from __future__ import annotations
 
 import math
+import re
+import shlex
+import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -20,7 +27,19 @@ from safetensors.torch import load_file, save_file
 
 from models.errors import ConfigError
 
-__all__ = ["BEST", "Pace", "Trace", "autocast", "device", "fast_dtype", "fit", "load_weights"]
+__all__ = [
+    "BEST",
+    "CHECKPOINT",
+    "Pace",
+    "TimeIsUp",
+    "Trace",
+    "autocast",
+    "device",
+    "fast_dtype",
+    "fit",
+    "load_weights",
+    "minutes_left",
+]
 
 CHECKPOINT = "checkpoint.safetensors"
 BEST = "best.safetensors"
@@ -43,6 +62,7 @@ class Pace(Struct, frozen=True):
     eps: float = 1e-8  # AdamW's, beside the root of the squares
     fused: bool = False  # AdamW in one pass over each tensor: worth it for one large table
     falls_from_start: bool = False  # the rate falls from step 0, under the warm-up; else from the warm-up's end
+    minutes: float = 0.0  # of wall time, after which the loop writes its checkpoint and ends; 0 = no limit
 
 
 class Trace(Struct, omit_defaults=True):  # JSON has no infinity: a run without validation must not write its best
@@ -64,6 +84,29 @@ class Trace(Struct, omit_defaults=True):  # JSON has no infinity: a run without 
             "best_step": self.best_step,
             "history": self.history,
         }
+
+
+class TimeIsUp(SystemExit):
+    """The minutes of a run are over before its steps; its checkpoint is written, and the same command goes on.
+
+    No error. Where nobody catches it the process ends with status 75, which sysexits.h calls "try again": a script must
+    not go on to what needs the finished weights, and none of a job's own last lines may run.
+    """
+
+    def __init__(self, told: str) -> None:
+        super().__init__(75)
+        self.told = told
+
+    def __str__(self) -> str:
+        return self.told
+
+
+def minutes_left(minutes: float, began: float) -> float:
+    """What a job's preparation has left its loop of so many minutes. began: of time.monotonic().
+
+    Never so little that a start would take no step; 0 stays no limit.
+    """
+    return minutes and max(minutes - (time.monotonic() - began) / 60, 1e-9)
 
 
 def device() -> torch.device:
@@ -95,13 +138,16 @@ def fit(
     after_step: Callable[[int], None] | None = None,
     title: str = "training",
     rates: Mapping[str, float] = MappingProxyType({}),
+    clock: Callable[[], float] = time.monotonic,
 ) -> Trace:
     """Train `module` in place; it ends with the last weights, and `folder/best.safetensors` holds the best ones.
 
     losses(step) yields the parts of the step's loss (micro-batches), each backpropagated as it comes.
     rates: what the rate is multiplied by for the parameters whose names begin so (a new head learns faster).
-    key: what makes this run this run (run_key). Raises ConfigError if the folder holds a run of another key.
+    key: what makes this run this run (run_key). Raises ConfigError if the folder holds a run of another key, TimeIsUp
+    after `pace.minutes` by the clock (seconds), but not before one more step is done.
     """
+    until = clock() + 60 * pace.minutes if pace.minutes else math.inf
     folder.mkdir(parents=True, exist_ok=True)
     where = next(module.parameters()).device
     trained = [p for p in module.parameters() if p.requires_grad]
@@ -136,9 +182,10 @@ def fit(
 
     if trace.step == 0 and not trace.history:
         check()
+    over = False
     with Progress() as progress:
         bar = progress.add_task(title, total=pace.steps, completed=trace.step)
-        while trace.step < pace.steps and not trace.stopped:
+        while trace.step < pace.steps and not trace.stopped and not over:
             torch.manual_seed(pace.seed * 1_000_003 + trace.step)  # dropout of a resumed run is that of an unbroken one
             for group in optimizer.param_groups:
                 group["lr"] = group["factor"] * pace.lr * learning_rate(trace.step, pace)
@@ -160,11 +207,32 @@ def fit(
             last = trace.step == pace.steps
             if last or (pace.validate_every and trace.step % pace.validate_every == 0):
                 check()
-            if last or trace.stopped or trace.step % pace.checkpoint_every == 0:
-                save_checkpoint(folder / CHECKPOINT, key, trace, module, optimizer)
+            done = last or trace.stopped
+            over = not done and clock() >= until
+            if done or over or trace.step % pace.checkpoint_every == 0:
+                save_checkpoint(folder / CHECKPOINT, key, trace, module, None if done else optimizer, _job(losses))
+    if over:
+        raise _time_is_up(title, trace.step, pace.steps, folder / CHECKPOINT, _job(losses))
     if where.type == "cuda":
         torch.cuda.synchronize()
     return trace
+
+
+def _job(losses: Callable) -> str:
+    """The module that was started as a job, or else the one these losses are of."""
+    started = getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", "")
+    return started.removesuffix(".__main__") if started.startswith("training.") else losses.__module__
+
+
+def _time_is_up(title: str, step: int, steps: int, path: Path, job: str) -> TimeIsUp:
+    """Says how far the run is and how it goes on."""
+    command = shlex.join(["python", "-m", job, *sys.argv[1:]])
+    told = TimeIsUp(
+        f"{title}: the time is up at step {step:,} of {steps:,} ({step / steps:.0%}), all of it in {path}; "
+        f"the same command goes on from there: {command}"
+    )
+    print(told, flush=True)
+    return told
 
 
 def learning_rate(step: int, pace: Pace) -> float:
@@ -193,13 +261,17 @@ def load_weights(path: Path, module: torch.nn.Module) -> None:
 
 
 def save_checkpoint(
-    path: Path, key: str, trace: Trace, module: torch.nn.Module, optimizer: torch.optim.Optimizer
+    path: Path, key: str, trace: Trace, module: torch.nn.Module, optimizer: torch.optim.Optimizer | None, job: str
 ) -> None:
-    """Weights, the optimizer's state and the trace in one file; a reader finds the old one or the new one."""
+    """Weights, the optimizer's state and the trace in one file; a reader finds the old one or the new one.
+
+    optimizer: None of a run that is done, whose file then is a third as large. job: the module it is a run of, for who
+    asks the weights what they learnt from.
+    """
     tensors = {f"module.{name}": tensor for name, tensor in tensors_of(module).items()}
-    for number, (_, state) in enumerate(_states(optimizer)):
+    for number, (_, state) in enumerate(_states(optimizer) if optimizer else []):
         tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
-    _save(path, tensors, {"key": key, "trace": msgspec.json.encode(trace).decode()})
+    _save(path, tensors, {"key": key, "trace": msgspec.json.encode(trace).decode(), "job": job})
 
 
 def resume(path: Path, key: str, module: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Trace:
@@ -241,8 +313,16 @@ def _save(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]
 
 
 def check_key(path: Path, found: str, key: str) -> None:
-    """Raises ConfigError if the keys differ: going on would put another run's weights in the place of hours of work."""
-    if found != key:
+    """Raises ConfigError if the keys differ: going on would put another run's weights in the place of hours of work.
+
+    The knob `minutes` may differ: it says when a run pauses, not what it becomes.
+    """
+    if _but_for_minutes(found) != _but_for_minutes(key):
         raise ConfigError(
             f"{path.parent} holds another run (other knobs, data or base): choose out=FOLDER, or remove it"
         )
+
+
+def _but_for_minutes(key: str) -> str:
+    """A key of run_key, which is JSON with its knobs in order, without that knob."""
+    return re.sub(r', "minutes": [^,}]+', "", key)

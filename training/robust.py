@@ -2,6 +2,7 @@
 
     python -m training.robust smoke                                      # a toy on the bundled posts
     python -m training.robust laptop base=RUN                         # the static student: RUN is of training.distill
+    python -m training.robust laptop teacher=reader                   # the same, taught by what reads in context
     python -m training.robust paper student=token base=FacebookAI/roberta-base teacher=DIR file=sentences.txt.gz
     python -m training.robust paper student=char teacher=DIR file=sentences.txt.gz lr=5e-5
 
@@ -10,7 +11,7 @@ text and the student on standard and noised text. The checkpoint kept has the lo
 S[ugc]) on held-out text, noised from another seed. We differ: every step shows both versions (there, .9 ** 12 = 28 % of
 the texts stay standard by chance); texts may be of any language, each with the noise of its own; and the static student
 of a static teacher begins as its copy, so that only noise has to be learnt and the alignment of languages is what it
-was.
+was. A teacher that is wider than its table it follows on the teacher's widest axes, as in training.distill.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from models.encoders.load import FLOOD
 from models.encoders.protocol import Encoder
 from models.errors import ConfigError
 from training import mlm
+from training.axes import on_axes, projection
 from training.bundled_posts import bundled_posts
 from training.data import SOURCES, training_pairs
 from training.evaluate.material import standard_english
@@ -40,7 +42,7 @@ from training.losses import hard_negative_contrast, in_batch_contrast, mse
 from training.metrics import pairwise_cosine_distance
 from training.mixture import find_teacher
 from training.robust_students import CharStudent, Frozen, StaticStudent, Student, TokenStudent
-from training.robust_texts import HardNegatives, Text, noised, sample_texts, targets_of
+from training.robust_texts import HardNegatives, Text, noised, sample_texts, targets_of, texts_of
 from training.run_key import run_key
 
 __all__ = ["Config", "main"]
@@ -51,9 +53,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
     student: str = "static"  # "static", "token" (a transformer over pieces) or "char" (over letters)
     base: str = ""  # static: a distill run or a bundle (empty = bundled); token: a transformers directory or hub id
-    teacher: str = (
-        ""  # a bundle, a model directory or a mixture (training.mixture); empty = the static base as it begins
-    )
+    teacher: str = ""  # a bundle, a model directory or a mixture (training.mixture), at least as wide as a static base;
+    # empty = the static base as it begins
     targets: Literal["own", "english", "both"] = "own"  # what a text is taught: its own vector, its pair's, their mean
     file: str = ""  # English texts, one a line; empty = the parallel sets, all languages ("posts" = the bundled posts)
     sources: tuple[str, ...] = tuple(SOURCES)  # which parallel sets
@@ -86,6 +87,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     held_out: Literal["texts", "flores"] = "texts"  # of the texts themselves, or FLORES dev's English beside them
     validate_every: int = 200
     checkpoint_every: int = 200
+    minutes: float = (
+        0.0  # of the loop, after which it writes its checkpoint and ends, to be started again; 0 = no limit
+    )
     seed: int = 1
     out: str = ""  # default CRISIS_CACHE/robust-<student>
 
@@ -128,6 +132,23 @@ PRESETS = {
         validate_every=30_000,
         checkpoint_every=30_000,
     ),
+    # For a lent GPU (see training.shorten), with base=DIR, teacher=DIR and file=TEXTS carried: three minutes of ten are
+    # left for what comes before the loop. No GPU has run it yet.
+    "h200": Config(
+        student="token",
+        max_texts=200_000,
+        copies=1,
+        steps=20_000,
+        batch=1_000,
+        lr=1e-4,
+        warmup=1_000,
+        clip=5.0,
+        betas=(0.9, 0.98),
+        eps=1e-6,
+        validate_every=1_000,
+        checkpoint_every=1_000,
+        minutes=6,
+    ),
 }
 
 
@@ -135,9 +156,9 @@ def new_student(config: Config, dim: int, texts: list[str], folder: Path) -> Stu
     """The student that a teacher of `dim` teaches. Raises ConfigError."""
     if config.student == "static":
         student = StaticStudent(_base(config), config.drop)
-        if student.module.table.shape[1] != dim:
+        if student.dim > dim:
             raise ConfigError(
-                f"a static base of dim {student.module.table.shape[1]} cannot follow a teacher of dim {dim}"
+                f"a static base of dim {student.dim} cannot follow a teacher of dim {dim}: name a wider teacher="
             )
         return student
     if config.student == "token":
@@ -171,9 +192,7 @@ def read_corpus(config: Config) -> list[Text]:
         texts = [Text(text, "en") for text in dict.fromkeys(read_texts(Path(config.file)))]
     else:
         pairs = training_pairs(data_dir(), config.sources)
-        english = [""] * len(pairs.text) if config.targets == "own" else pairs.english
-        found = {*zip(pairs.text, pairs.lang, english, strict=True), *((text, "en", "") for text in pairs.english)}
-        texts = [Text(*row) for row in sorted(found)]
+        texts = texts_of(pairs, with_english=config.targets != "own")
     return sample_texts(texts, config.max_texts, config.lang_temperature, config.seed, config.english)
 
 
@@ -208,9 +227,16 @@ def main(config: Config) -> Path:
     train, held = parted(config, corpus)
     data_hash = hash_rows(corpus)
     teacher = load_teacher(config)
-    target, held_target = (torch.from_numpy(targets_of(teacher, texts, config.targets)) for texts in (train, held))
+    target, held_target = (targets_of(teacher, texts, config.targets) for texts in (train, held))
+    # Before they are projected: an eigenvector's last bits depend on the threads, and a resumed run must be the same.
+    digest = hashlib.sha256(np.ascontiguousarray(target).data).hexdigest()
     student = new_student(config, teacher.dim, [t.text for t in train], out)
     standard = student.prepare([t.text for t in train])
+    if isinstance(student, StaticStudent) and student.dim < teacher.dim:
+        axes = projection(target, student.dim)
+        target, held_target = on_axes(target, axes), on_axes(held_target, axes)
+        student.turn_to(standard, target)
+    target, held_target = torch.from_numpy(target), torch.from_numpy(held_target)
     versions = [
         student.prepare(noised(train, config.noise_rate, 1000 * config.seed + copy)) for copy in range(config.copies)
     ]
@@ -261,8 +287,8 @@ def main(config: Config) -> Path:
         eps=config.eps,
         checkpoint_every=config.checkpoint_every,
         validate_every=config.validate_every,
+        minutes=config.minutes,
     )
-    digest = hashlib.sha256(target.numpy().tobytes()).hexdigest()
     trace = fit(
         student.module, losses, pace, out, run_key(config, data_hash + digest), lambda: sum(two_terms()), title="robust"
     )

@@ -20,11 +20,11 @@ from transformers.utils import logging
 from models.encoders.characters import CharacterEncoder, Shape, words_of
 from models.encoders.stored_cleaning import store_cleaning
 from models.text import Cleaning, clean
-from training.corpus import to_bags
+from training.corpus import Bags, to_bags
 from training.jobs import write_atomically
 from training.loop import autocast, device
 from training.runs import read_run
-from training.static_table import Static, with_dropout
+from training.static_table import Static, start_table, with_dropout
 
 __all__ = ["CharStudent", "Frozen", "StaticStudent", "Student", "TokenStudent"]
 
@@ -63,6 +63,14 @@ class StaticStudent:
         self.cleaning = run.cleaning
         self.module = Static(*run.table.shape, seed=0)
         self.module.table.data.copy_(torch.from_numpy(run.table))
+        self.dim: int = run.table.shape[1]
+
+    def turn_to(self, prepared: Bags, target: np.ndarray) -> None:
+        """Begin near the (n, dim) targets of these texts, on the axes of a wider teacher, the widest first."""
+        table = start_table(self._run, prepared, target, is_bundle=True)
+        self.module.table.data.copy_(torch.from_numpy(table))
+        # As distillation leaves it: the narrowest axis is the one nearest to no sentence.
+        self._run = msgspec.structs.replace(self._run, table=table, empty=np.eye(self.dim, dtype=np.float32)[-1])
 
     def prepare(self, texts: list[str]) -> Any:
         return to_bags(self._run.reader, texts)
@@ -146,7 +154,7 @@ class Frozen:
     def __init__(self, student: StaticStudent) -> None:
         self._student = student
         self.version, self.cleaning = "base", student.cleaning
-        self.dim = student.module.table.shape[1]
+        self.dim = student.dim
 
     def encode(self, texts: list[str]) -> np.ndarray:
         bags = self._student.prepare(list(texts))

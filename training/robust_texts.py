@@ -9,30 +9,45 @@ from msgspec import Struct
 from rich.progress import track
 
 from models.encoders.protocol import Encoder
+from training.corpus import SOURCE_WEIGHT, language_weights
+from training.data import Pairs
 from training.metrics import hard_negatives
 from training.noise import kinds_of, noise
 
-__all__ = ["HardNegatives", "Text", "noised", "sample_texts", "targets_of"]
+__all__ = ["HardNegatives", "Text", "noised", "sample_texts", "targets_of", "texts_of"]
 
 
 class Text(Struct, frozen=True):
     text: str
     lang: str
     english: str = ""  # the same in English, where that is what it is taught
+    weight: float = 1.0  # how often it is drawn, against 1 of plain prose: see corpus.SOURCE_WEIGHT
+
+
+def texts_of(pairs: Pairs, with_english: bool) -> list[Text]:
+    """Both sides of every pair, each text of a language once, in order; of several sources the one drawn most counts.
+
+    with_english: a text keeps what it is in English, and is there once for each that it has.
+    """
+    weights: dict[tuple[str, str, str], float] = {}
+    for english, text, lang, source in zip(pairs.english, pairs.text, pairs.lang, pairs.source, strict=True):
+        weight = SOURCE_WEIGHT.get(source, 1.0)
+        for row in ((text, lang, english if with_english else ""), (english, "en", "")):
+            weights[row] = max(weight, weights.get(row, 0.0))
+    return [Text(*row, weights[row]) for row in sorted(weights)]
 
 
 def sample_texts(texts: list[Text], size: int, temperature: float, seed: int, english: float = 0.0) -> list[Text]:
-    """At most `size` texts (0 = all), each language in proportion to its number of texts ** temperature; English, where
-    `english` is not 0, in that share.
+    """At most `size` texts (0 = all, whatever they weigh), drawn by `corpus.language_weights`; English, where `english`
+    is not 0, in that share.
     """
     if not size or size >= len(texts):
         return texts
     rng = np.random.default_rng(seed)
-    langs, index, counts = np.unique([t.lang for t in texts], return_inverse=True, return_counts=True)
-    share = counts.astype(float) ** temperature
-    if english and "en" in langs:
-        share[langs == "en"] = share[langs != "en"].sum() * english / (1 - english)
-    weight = (share / counts)[index]
+    weight = language_weights([t.lang for t in texts], np.array([t.weight for t in texts]), temperature)
+    is_english = np.array([t.lang == "en" for t in texts])
+    if english and is_english.any():
+        weight[is_english] *= weight[~is_english].sum() * english / (1 - english) / weight[is_english].sum()
     # The keys u ** (1 / w) of Efraimidis and Spirakis: the largest are a weighted sample without replacement.
     chosen = np.argpartition(-np.log(rng.random(len(texts))) / weight, size)[:size]
     return [texts[i] for i in np.sort(chosen)]

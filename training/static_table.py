@@ -38,7 +38,8 @@ class Static(torch.nn.Module):
 
 def start_table(run: Run, bags: Bags, target: np.ndarray, is_bundle: bool) -> np.ndarray:
     """The rows to go on from. A bundle's axes are not the teacher's any more (publish evens them out), so its table
-    goes through the linear map that brings its English vectors nearest to the targets.
+    goes through the linear map that brings its English vectors nearest to the targets. Directions that only rounding
+    fills count as empty: few texts would else blow them up.
     """
     if not is_bundle:
         return run.table
@@ -50,7 +51,7 @@ def start_table(run: Run, bags: Bags, target: np.ndarray, is_bundle: bool) -> np
     )
     vectors = read @ run.table
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    table = run.table @ np.linalg.lstsq(vectors, target[few], rcond=None)[0]
+    table = run.table @ np.linalg.lstsq(vectors, target[few], rcond=1e-5)[0]
     return table * np.linalg.norm(run.table) / np.linalg.norm(table)
 
 

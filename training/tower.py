@@ -1,6 +1,7 @@
-"""A BERT whose upper layers learn on a CPU: what shortening and adapting a sentence encoder share.
+"""A BERT whose upper layers learn, on a GPU where there is one: what shortening and adapting a sentence encoder share.
 
-Three things make it fast enough for two cores, all measured on them. Products are in bf16 with plain attention (torch's
+What goes in and what comes out lies on the CPU, so that who uses it need not know. Three things make it fast enough for
+two cores, all measured on them. Products are in bf16 with plain attention (torch's
 fused attention is ten times slower backward in bf16) where the processor has such products; where it has not, they are
 seven times slower than float32's. Every batch is cut into parts of like length, each as wide as one of a few widths:
 oneDNN compiles a kernel for each new shape, and with free widths most of the time went there. And what the layers that
@@ -21,7 +22,7 @@ from transformers import AutoTokenizer, BertModel
 
 from models.encoders.batching import pad
 from models.errors import ConfigError
-from training.loop import fast_dtype
+from training.loop import device, fast_dtype
 
 __all__ = ["Evening", "Tower", "even_out"]
 
@@ -49,7 +50,8 @@ class Tower:
                 raise ConfigError(f"keep={','.join(map(str, keep))}: {folder} has layers 0 to {len(layers) - 1}")
             self.model.encoder.layer = layers = torch.nn.ModuleList(layers[i] for i in keep)
             self.model.config.num_hidden_layers = len(keep)
-        self.model.requires_grad_(False)
+        self.model.requires_grad_(False).to(where := device())
+        self._where = where
         self.staying, self.learning = list(layers[:frozen]), torch.nn.ModuleList(layers[frozen:])
         self.learning.requires_grad_(True)
         self._widths = [width for width in WIDTHS if width <= self.model.config.max_position_embeddings]
@@ -84,31 +86,32 @@ class Tower:
         out: list[torch.Tensor] = [torch.empty(0)] * len(ids)
         for rows in _batches(order, f"lower layers of {len(ids):,} texts"):
             states, _, _ = self._lowered([ids[i] for i in rows])
-            for i, state in zip(rows, states.to(torch.float16), strict=True):
+            for i, state in zip(rows, states.to("cpu", torch.float16), strict=True):
                 out[i] = state[: len(ids[i])].clone()
         return out
 
     def _part(self, texts: Sequence[Text]) -> torch.Tensor:
         states, mask, away = self._lowered(texts)
-        with _products():
+        with _products(self._where):
             for layer in self.learning:
                 states = _first(layer(states, away))
         total = (states.float() * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
-        return F.normalize(total, dim=-1)
+        return F.normalize(total, dim=-1).cpu()
 
     @torch.no_grad()
     def _lowered(self, texts: Sequence[Text]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """What enters the layers that learn: states (n, tokens, width), mask (n, tokens), what attention adds to it."""
         width = next(size for size in self._widths if size >= max(map(len, texts)))
         ids = [text if isinstance(text, list) else [0] * len(text) for text in texts]
-        padded, mask = (torch.from_numpy(array)[: len(ids)] for array in pad([*ids, [0] * width]))
+        arrays = pad([*ids, [0] * width])
+        padded, mask = (torch.from_numpy(array)[: len(ids)].to(self._where) for array in arrays)
         away = ((mask - 1) * 1e4)[:, None, None, :]
         if not isinstance(texts[0], list):
             states = torch.zeros(len(texts), width, texts[0].shape[1])
             for i, text in enumerate(texts):
                 states[i, : len(text)] = torch.as_tensor(text)
-            return states, mask, away
-        with _products():
+            return states.to(self._where), mask, away
+        with _products(self._where):
             states = self.model.embeddings(padded)
             for layer in self.staying:
                 states = _first(layer(states, away))
@@ -144,9 +147,9 @@ def _batches(order: np.ndarray, title: str) -> Iterable[np.ndarray]:
     return track(batches, title, disable=len(batches) < 20)
 
 
-def _products() -> torch.autocast:
+def _products(where: torch.device) -> torch.autocast:
     dtype = fast_dtype()
-    return torch.autocast("cpu", dtype, enabled=dtype != torch.float32)
+    return torch.autocast(where.type, dtype, enabled=dtype != torch.float32)
 
 
 def _first(found: object) -> torch.Tensor:

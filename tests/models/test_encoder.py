@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.encoders.load import FLOOD, load_encoder
+from models.encoders.bundle import read_bundle
+from models.encoders.load import FLOOD, folder_of, load_encoder
 
 POSTS = [
     "We need water at the school, please hurry!",
@@ -79,8 +80,11 @@ def test_leet_and_known_short_forms_are_read_as_what_they_stand_for(bundled):
     assert short @ meant > 2 * (other @ meant)
 
 
-def test_the_bundled_encoder_is_small_enough_to_ship():
+def test_the_bundled_encoders_are_small_enough_to_ship():
     assert sum(path.stat().st_size for path in FLOOD.iterdir()) <= 40e6
+    default = read_bundle(folder_of(None))
+    assert sum(default.manifest.sizes.values()) <= 80e6
+    assert default.manifest.sizes == {name: (default.path / name).stat().st_size for name in default.manifest.files}
 
 
 def test_pieces_beyond_the_maximal_length_are_not_seen(tiny):

@@ -1,13 +1,15 @@
 """The table of results says what the results say."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from training import figures, paper_figures
 from training.evaluate.published import by_part, find
+from training.evaluate.relatedness import PAPER_LANGUAGES
 from training.paper_figures import user_written
-from training.paper_methods import METHODS
+from training.paper_methods import METHODS, SUPERVISED_LANGUAGES
 
 
 def test_the_table_is_that_of_the_files():
@@ -37,11 +39,44 @@ def test_what_the_table_says_of_the_paper_is_published():
 
 def test_every_printed_figure_of_a_method_is_one_published_row_and_every_small_run_is_told_of():
     told = {name for method in METHODS for _, name, _ in method.ours}
-    told |= {path.name for path in (figures.RESULTS / "papers").glob(paper_figures.FILTERED)}
-    assert told == {path.name for path in (figures.RESULTS / "papers").glob("*.json")}
+    told |= {name for name in figures.result_files() if Path(name).match(f"papers/{paper_figures.FILTERED}")}
+    assert told == {name for name in figures.result_files() if name.startswith(("papers/", "semrel-"))}
     for method in METHODS:
         for label, wanted in method.printed:
-            assert len(find(**wanted)) == 1, (method.name, label)
+            rows = find(**wanted)
+            assert len({row.system for row in rows}) == 1, (method.name, label)
+            assert len(rows) == 1 or f"mean of {len(rows)}" in label, (method.name, label)
+        for label, _, place in method.ours:
+            assert isinstance(place, str) or f"mean of {len(place)}" in label, (method.name, label)
+
+
+def test_semrels_trained_baselines_stand_beside_labses_over_the_same_languages():
+    lines = {line.split(" | ")[0]: line.split(" | ") for line in paper_figures.methods()}
+    supervised = lines["| relatedness, supervised (SemRel)"]
+    assert "mean of 9 languages as it is 0.552; trained, mean of 9 0.652;" in supervised[1]
+    assert "mean of 9 languages 0.762;" in supervised[2]  # .85 .60 .77 .83 .70 .69 .72 .88 .82
+    crosslingual = lines["| relatedness, across languages (SemRel)"]
+    assert "mean of 13 languages as it is 0.575; trained, mean of 13 0.557;" in crosslingual[1]  # pa is not among them
+    assert "mean of 13 languages 0.662; LaBSE as it is, mean of 13 0.626;" in crosslingual[2]
+    assert set(SUPERVISED_LANGUAGES) == set(by_part("LaBSE supervised"))
+    assert set(PAPER_LANGUAGES) == set(by_part("LaBSE crosslingual"))
+
+
+def test_a_result_of_code_that_no_commit_holds_is_marked_and_no_other(tmp_path, monkeypatch):
+    command = {"command": "python -m training.x", "metrics": {}}
+    for name, commit in {"odd.json": "0123456789ab+changes", "even.json": "0123456789ab"}.items():
+        (tmp_path / name).write_text(json.dumps({**command, "commit": commit}))
+    monkeypatch.setattr(figures, "RESULTS", tmp_path)
+    rows = [line for line in figures.table().splitlines() if "`python -m training.x`" in line]
+    assert [row.split(" | ")[0] for row in rows] == ["| `even.json`", "| `odd.json` (uncommitted changes)"]
+
+
+def test_every_kept_result_of_changed_code_is_marked_in_the_table():
+    kept = {name: json.loads((figures.RESULTS / name).read_text("utf-8"))["commit"] for name in figures.result_files()}
+    lines = figures.TABLE.read_text("utf-8").splitlines()
+    for name, commit in kept.items():
+        (line,) = [line for line in lines if line.startswith(f"| `{name}`")]
+        assert line.startswith(f"| `{name}` (uncommitted changes) |") == commit.endswith("+changes"), name
 
 
 def test_what_the_table_of_real_posts_says_of_the_paper_is_published():

@@ -1,13 +1,19 @@
 """The head's own arithmetic and what it may learn from."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+import training.head
+from models.encoders.ready import Loaded, ready
+from models.errors import ConfigError
 from models.queries import load_queries
 from models.reading import Head, Terms
 from models.records import PRIORITIES, is_notice
+from models.text import Cleaning
 from training.class_material import MAY_LEARN, Asked, Taught, asked, material
-from training.head import Config, fit_classes, fit_priority, fit_terms, right_readings
+from training.head import Config, calibrated, fit_classes, fit_priority, fit_terms, rescaled, right_readings
 from training.labels import everyday, ordinary
 from training.posts import LabelledPost
 from training.several import fit_several
@@ -96,6 +102,44 @@ def test_priority_is_learnt_in_order_from_posts_whose_urgency_is_labelled():
     learnt = Head(["need.water"], [[0.0, 0.0]], [0.0], Terms(1.0), Terms(1.0), priority=[*line, urgent, soon])
     told = np.array(PRIORITIES)[learnt.priorities(vectors).argmax(axis=1)]
     assert (told == names).mean() > 0.9
+
+
+def test_probabilities_alone_are_fitted_anew_where_there_are_classes_to_keep():
+    encoder = SimpleNamespace(version="e")
+    with pytest.raises(ConfigError, match="e has no head to keep"):
+        rescaled(Config(rescale=True), Loaded("own", encoder), encoder, [])
+
+
+def test_what_a_query_nobody_taught_is_likely_is_told_by_posts_of_its_kind_alone(monkeypatch):
+    """Posts of another kind change nothing: the kind is a veto of its own (models/reading.py)."""
+    rng, told = np.random.default_rng(0), []
+    queries = [query for query in load_queries() if query.id in ("need.water", "offer.water", "warning.danger")]
+    head = Head([q.id for q in queries], np.eye(3).tolist(), [0.0] * 3, Terms(0.0, 1.0), Terms(1.0))
+
+    def fitted(features, right, weights):
+        told.append((features, right))
+        return np.ones(features.shape[1]), 0.0
+
+    monkeypatch.setattr(training.head, "fit_terms", fitted)
+    posts = [
+        LabelledPost(f"{n}", "en", "e", gold, None, near, None, "written", "stream", judges=True)
+        for n, (gold, near) in enumerate(
+            [("need.water", None)] * 4 + [("offer.water", None)] * 3 + [("none", "warning")] * 2 + [("none", "news")]
+        )
+    ]
+    vectors = rng.normal(size=(len(posts), 3)).astype(np.float32)
+    encoder = SimpleNamespace(
+        version="e",
+        dim=3,
+        cleaning=Cleaning(),
+        encode=lambda texts: rng.normal(size=(len(texts), 3)).astype(np.float32),
+    )
+    matcher = ready(Loaded("own", encoder), queries).matcher
+    calibrated(head, matcher, encoder, posts, vectors, 1)
+    own = [(features, right) for features, right in told if features.shape[1] == 1 and len(features) != len(posts)]
+    (aid, found), (notices, warned) = own
+    assert len(aid) == 4 * 4 + 4 * 3 and found.all()  # four queries of each kind, over the posts of that kind
+    assert len(notices) == 4 * 2 and warned.all()
 
 
 def test_a_second_reading_is_right_too():

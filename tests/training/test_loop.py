@@ -141,7 +141,13 @@ def test_a_loss_that_is_no_number_stops_the_run(tmp_path):
 
 def test_checkpoints_are_safetensors_and_hold_tied_weights_once(tmp_path):
     model = Line()
-    fit(model, losses_of(model), PACE, tmp_path, "k")
+
+    def killed(step: int) -> None:
+        if step == 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, losses_of(model), PACE, tmp_path, "k", after_step=killed)
     with loop.safe_open(tmp_path / CHECKPOINT, "pt") as file:
         names = set(file.keys())
     assert {"module.line.bias", "module.seen", "optimizer.0.exp_avg"} <= names

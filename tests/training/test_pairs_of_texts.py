@@ -5,10 +5,11 @@ import gzip
 import numpy as np
 import pytest
 
+from training import distill, robust, shorten
 from training.corpus import SOURCE_WEIGHT, Bags, Corpus, capped, pair_weights, without_accents
 from training.data import Pairs, in_train_half, training_pairs
 from training.files import DataError, read_aligned, read_rows
-from training.shorten import UI_STRINGS
+from training.robust_texts import texts_of
 from training.students import set_aside
 
 
@@ -39,13 +40,48 @@ def test_free_software_texts_are_read_without_those_that_state_no_licence(tmp_pa
         training_pairs(tmp_path, ("ddtp",))
 
 
-@pytest.mark.parametrize("weights", [SOURCE_WEIGHT, {**SOURCE_WEIGHT, **UI_STRINGS}])
-def test_interface_strings_and_word_lists_are_drawn_less_than_prose(weights):
-    sources = ["debian-games", "debian-docs", "debian-apps", "freedict"]
-    chance = pair_weights(["fr"] * 4, sources, 0.4, weights)
+def test_interface_strings_and_word_lists_are_drawn_less_than_prose():
+    sources = ["debian-games", "debian-docs", "freedict", "humanitarian-l10n", "debian-apps", "software-l10n"]
+    chance = pair_weights(["fr"] * 6, sources, 0.4)
     assert chance[0] == chance[1] and all(chance[2:] < 0.4 * chance[0])
-    if "software-l10n" in weights:
-        assert weights["debian-apps"] == weights["software-l10n"]
+    assert chance[4] == chance[5] < 0.1 * chance[0]  # strings of programs
+
+
+def drawn_by_distillation() -> list[str]:
+    corpus = distill.load_corpus(distill.Config(dim=2))
+    chosen = np.random.default_rng(1).choice(len(corpus.chance), 300, p=corpus.chance)
+    return [corpus.texts[i] for i in corpus.text_id[chosen]]
+
+
+def drawn_by_shortening() -> list[str]:
+    return shorten.material(shorten.Config(pairs=300))[0]
+
+
+def drawn_by_the_robust_job() -> list[str]:
+    return [text.text for text in robust.read_corpus(robust.Config(max_texts=600))]
+
+
+@pytest.mark.parametrize("job", [drawn_by_distillation, drawn_by_shortening, drawn_by_the_robust_job])
+def test_every_job_that_draws_pairs_draws_few_strings_of_programs(job, tmp_path, monkeypatch):
+    sides = [[f"{what} {side} {i}" for what in ("button", "prose") for i in range(1000)] for side in ("en", "fr")]
+    pairs = Pairs(*sides, ["fr"] * 2000, ["software-l10n"] * 1000 + ["debian-games"] * 1000, "")
+    for module in (distill, shorten, robust):
+        monkeypatch.setattr(module, "training_pairs", lambda *_: pairs)
+    monkeypatch.setattr(distill, "encode_with_teacher", lambda texts: np.ones((len(texts), 2), np.float32))
+    monkeypatch.setattr(shorten, "read_posts", lambda root: [])
+    monkeypatch.setenv("CRISIS_DATA", str(tmp_path))
+    drawn = [text for text in job() if text.startswith(("button", "prose"))]
+    assert len(drawn) >= 300 and sum(text.startswith("button") for text in drawn) < 0.15 * len(drawn)
+
+
+def test_a_text_of_several_sources_weighs_as_in_the_one_that_is_drawn_most():
+    given = ["open it", "open it", "help"], ["louvri li", "louvri li", "sekou"], ["ht"] * 3
+    pairs = Pairs(*given, ["software-l10n", "tatoeba-train", "debian-apps"], "")
+    weights = {(text.text, text.lang): text.weight for text in texts_of(pairs, with_english=False)}
+    assert weights[("louvri li", "ht")] == weights[("open it", "en")] == SOURCE_WEIGHT["tatoeba-train"]
+    assert weights[("sekou", "ht")] == weights[("help", "en")] == SOURCE_WEIGHT["debian-apps"]
+    told = [(text.text, text.english) for text in texts_of(pairs, with_english=True)]
+    assert told == [("help", ""), ("louvri li", "open it"), ("open it", ""), ("sekou", "help")]
 
 
 def test_missing_damaged_and_misaligned_files_are_named_with_count_and_line(tmp_path):

@@ -129,6 +129,32 @@ class Bag:
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
+class WideBag(Bag):
+    """The same, wider than the static run's table of 32."""
+
+    dim, vectors = 48, np.random.default_rng(1).standard_normal((10, 48)).astype(np.float32)
+
+
+def test_a_static_student_follows_a_teacher_that_is_wider_than_its_table(tmp_path, base, monkeypatch):
+    monkeypatch.setattr(robust, "find_teacher", lambda named: {"wide": WideBag(), "narrow": Bag()}[named])
+    lines = [f"{a} {b}" for a in Bag.words for b in Bag.words if a != b]
+    (tmp_path / "lines.txt").write_text("\n".join(lines))
+    words = [f"base={base}", f"file={tmp_path / 'lines.txt'}", "validation=30", "lr=0.005", "noise_rate=0.1"]
+    config = smoke(tmp_path, *words, "teacher=wide")
+    out = robust.main(config)
+    metrics = metrics_of(out)
+    assert metrics["loss_best"] < 0.7 * metrics["loss_before"] < 0.7 * 2  # two vectors at a right angle cost 2
+    held = [lines[i] for i in np.random.default_rng(config.seed).permutation(len(lines))[: config.validation]]
+    found, told = Frozen(StaticStudent(out, 0.0)).encode(held), WideBag().encode(held)
+    assert found.shape == (30, 32)
+    above = np.triu_indices(30, 1)
+    assert np.corrcoef((found @ found.T)[above], (told @ told.T)[above])[0, 1] > 0.95
+    empty = load_file(out / "model.safetensors")["empty"]  # what no text lies along
+    assert np.abs(found @ empty).max() < 0.2 and np.linalg.norm(empty) == 1
+    with pytest.raises(ConfigError, match="dim 32 cannot follow a teacher of dim 16: name a wider teacher="):
+        robust.main(smoke(tmp_path / "narrow", *words, "teacher=narrow"))
+
+
 @pytest.mark.parametrize("kind", ["token", "char"])
 def test_a_torch_student_beats_every_constant_vector_tells_texts_apart_and_reloads(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(robust, "load_teacher", lambda config: Bag())

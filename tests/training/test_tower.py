@@ -10,6 +10,8 @@ from sentence_transformers import SentenceTransformer
 from models.errors import ConfigError
 from tests.models.tiny_transformer import TEXTS, save_tiny
 from training import adapt, shorten
+from training.metrics import class_similarity
+from training.posts import written_posts
 from training.tower import Tower
 
 
@@ -80,10 +82,23 @@ def test_a_shortened_model_has_the_layers_that_were_kept_and_comes_nearer_to_the
 
 
 def test_an_adapted_model_reads_into_the_evened_out_space_and_tells_classes_apart(short, tmp_path, jobs_alone):
-    given = dict(frozen=1, epochs=2, batch=16, sentences=8, others=4, written=240, rate=3e-4, data=False)
-    out = adapt.main(adapt.Config(str(short), str(tmp_path), **given))
+    given = dict(frozen=1, batch=16, sentences=8, others=4, written=240, data=False)
+    learnt = adapt.Config(str(short), str(tmp_path / "learnt"), **given, epochs=8, rate=2e-3)
+    out = adapt.main(learnt)
     model = SentenceTransformer(str(out), device="cpu")
     assert [type(module).__name__ for module in model] == ["Transformer", "Pooling", "Normalize", "Dense", "Normalize"]
     vectors = model.encode(texts_of(short))
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    assert adapt.main(adapt.Config(str(short), str(tmp_path), **given)) == out  # goes on where it was: at its end
+    assert adapt.main(learnt) == out  # goes on where it was: at its end
+
+    written = written_posts()
+    posts = [post for post in written[:: len(written) // given["written"]] if not post.judges]  # it learnt from these
+
+    def told_apart(folder) -> float:
+        """Mean cosine within classes, minus that between classes."""
+        vectors = SentenceTransformer(str(folder), device="cpu").encode([post.text for post in posts])
+        found = class_similarity(vectors, [post.label for post in posts])
+        return found.d_avg - found.between
+
+    still = adapt.main(adapt.Config(str(short), str(tmp_path / "still"), **given, epochs=0, rate=0.0))
+    assert told_apart(out) > told_apart(still) + 0.01  # `still` is evened out in the same way, and nothing learnt

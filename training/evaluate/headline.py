@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from models.encoders.protocol import Encoder
 from training.evaluate import matching, needs, relatedness
+from training.evaluate.report_tables import cell
 from training.files import data_dir
 
 __all__ = ["measure", "show"]
@@ -39,7 +40,8 @@ def show(metrics: dict) -> str:
             f"matching     {m['set']}: all {m['mean_all']:.3f}, paper's {m['languages_paper']} {m['mean_paper']:.3f},"
             f" best 15 {m['mean_best_15']:.3f}, lowest {m['lowest_paper']:.2f}, below .45: {m['below_0.45']}",
             "             " + " ".join(f"{lang} {value:.2f}" for lang, value in worst),
-            f"relatedness  {r['set']}: {r['mean']:.3f} (overlap {r['mean_overlap']:.3f}),"
+            f"relatedness  {r['set']}: {r['languages']} languages {r['mean']:.3f} (overlap {r['mean_overlap']:.3f}),"
+            f" the paper's {len(relatedness.PAPER_LANGUAGES)} {cell(r['mean_paper'])},"
             f" below overlap: {' '.join(r['below_overlap']) or 'none'}",
             "             "
             + " ".join(f"{lang} {f['spearman']:.2f}/{f['overlap']:.2f}" for lang, f in r["by_language"].items()),

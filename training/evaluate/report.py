@@ -1,4 +1,4 @@
-"""The report as Markdown: our figures, and beside them what papers print, each such column marked "published"."""
+"""The report as Markdown: our figures, and beside them those of others, each such column or row marked "published"."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def write(record: Mapping, plots: Iterable[str]) -> str:
         f"# Evaluation of {metrics['encoder']}",
         f"`{record['command']}`, commit {record['commit']}, seed {record['seed']}, {record['finished_at']}, "
         f"{record['machine']}.",
-        f"Columns marked *{PUBLISHED}* are figures that papers print for other systems, often on another set "
-        "than ours (the"
-        " text above each table says so); all others were measured by this command. Intervals are 95 %.",
+        f"Columns and rows marked *{PUBLISHED}* are figures that papers and public result files give for other systems,"
+        " often on another set than ours (the text above each table says so); all others were measured by this command."
+        " Intervals are 95 %.",
     ]
     for name, section in SECTIONS.items():
         if name in metrics:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["PUBLISHED", "between", "cell", "interval", "sets", "table", "two"]
 
-PUBLISHED = "(published)"  # after the name of a system: papers print its figures
+PUBLISHED = "(published)"  # after the name of a system: papers or public result files give its figures
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from training.evaluate import published
+from training.evaluate.relatedness import MTEB_LANGUAGES, PAPER_LANGUAGES, mean_of
 from training.evaluate.report_tables import PUBLISHED, between, cell, interval, sets, table, two
 
 __all__ = ["classes", "matching", "noise", "relatedness", "spread"]
@@ -23,7 +24,7 @@ def matching(found: Mapping) -> str:
         "A sentence among all translations, in both directions; 1 is best. Accuracy, cosine"
         " distance and xSIM (error in percent, margin of 4 neighbours) from the language to English; xSIM++ with hard"
         " negatives made by our own rules, not comparable with the paper's. Published: Lamsal 2024, table 4, "
-        "on TED2020.",
+        "on TED2020; under NTREX what MTEB's result files give for other multilingual encoders.",
     ]
     theirs = [
         published.by_part(s, paper="Lamsal 2024", table="4", metric="matching") for s in ("CT-XLMR-SE", "CT-mBERT-SE")
@@ -71,9 +72,35 @@ def matching(found: Mapping) -> str:
                 ],
             )
         )
+        if name.startswith("ntrex128"):
+            parts.append(ntrex_peers(by_lang))
         scripts = sorted(figures["by_script"].items(), key=lambda item: -item[1]["matching"])
         parts.append(table(["script", "mean", "languages"], [[s, f["matching"], f["languages"]] for s, f in scripts]))
     return "\n\n".join(parts)
+
+
+def ntrex_peers(by_lang: Mapping[str, Mapping]) -> str:
+    """Ours beside other multilingual encoders, on the same sentences."""
+    worst = min(by_lang, key=lambda lang: by_lang[lang]["matching"])
+    mean = sum(f["matching"] for f in by_lang.values()) / len(by_lang)
+    rows: list[list] = [["ours", len(by_lang), mean, f"{two(by_lang[worst]['matching'])} ({worst})"]]
+    for peer in published.PEERS:
+        (whole,) = published.find(paper="MTEB", system=peer, metric="matching")
+        (lowest,) = published.find(paper="MTEB", system=peer, metric="lowest")
+        rows.append([f"{peer} {PUBLISHED}", whole.part.split()[0], whole.value, f"{two(lowest.value)} ({lowest.part})"])
+    return table(["encoder", "languages", "mean of both directions", "lowest"], rows)
+
+
+def semrel_peers(by_lang: Mapping[str, Mapping]) -> str | None:
+    """Ours beside other multilingual encoders, over their languages; None where we lack one of them."""
+    mean = mean_of(by_lang, MTEB_LANGUAGES)
+    if mean is None:
+        return None
+    rows = [["ours", "dev", len(MTEB_LANGUAGES), mean]]
+    for peer in published.PEERS:
+        (whole,) = published.find(paper="MTEB", system=peer, metric="spearman")
+        rows.append([f"{peer} {PUBLISHED}", "test", whole.part.split()[0], whole.value])
+    return table(["encoder", "split", "languages", "mean"], rows)
 
 
 def relatedness(found: Mapping) -> str:
@@ -82,15 +109,20 @@ def relatedness(found: Mapping) -> str:
         "Spearman's correlation of cosine with people's scores, beside that of word overlap (Dice, as the organisers'"
         " script splits words; and over whole words, vowel signs and apostrophes in them). Published:"
         " Ousidhoum 2024, tables 5 and 12, on SemRel's test split, ours is its dev split; reliability: table 3, two"
-        " halves of the people's judgements with each other.",
+        " halves of the people's judgements with each other. Other multilingual encoders: MTEB's result files, also the"
+        " test split.",
     ]
     theirs = {s: published.by_part(s, paper="Ousidhoum 2024", table=t) for s, t in _SEMREL.items()}
     theirs["split-half reliability"] = published.by_part("people", dataset="SemRel2024 train/dev")
     for name, figures in sets(found):
         others = theirs if name.startswith("SemRel") else {}
         below = ", ".join(figures["below_overlap"]) or "none"
+        by_lang = figures["by_language"]
+        paper = mean_of(by_lang, PAPER_LANGUAGES)
+        of_paper = "" if paper is None else f", of the paper's {len(PAPER_LANGUAGES)} {paper:.3f}"
         parts += [
-            f"**{name}**: mean {figures['mean']:.3f}, word overlap {figures['mean_overlap']:.3f}, over whole words"
+            f"**{name}**: mean of {len(by_lang)} languages {figures['mean']:.3f}{of_paper}, word overlap"
+            f" {figures['mean_overlap']:.3f}, over whole words"
             f" {cell(figures.get('mean_overlap_words'))}; below word overlap (≥ 90 pairs): {below}.",
             table(
                 [
@@ -112,10 +144,12 @@ def relatedness(found: Mapping) -> str:
                         f["pairs"],
                         *(of.get(lang) for of in others.values()),
                     ]
-                    for lang, f in figures["by_language"].items()
+                    for lang, f in by_lang.items()
                 ],
             ),
         ]
+        if others and (peers := semrel_peers(by_lang)):
+            parts.append(peers)
     return "\n\n".join(parts)
 
 
