@@ -199,6 +199,16 @@ def trecis_figures(reader: Reader, posts: Sequence[Timed], draw: Drawing) -> tup
     return found, details
 
 
+def ranked(urgent: np.ndarray, posts: Sequence[Timed]) -> list[Figure]:
+    """Ranking of priorities by an urgency that learnt nothing of a post's event (training/evaluate/left_out.py)."""
+    gains = np.array([post.gain for post in posts])
+    precision = alerting.ranked_precision(urgent, gains >= HIGH, np.ones(len(posts)))
+    return [
+        figure("ap_high_by_urgency_event_left_out", precision, int((gains >= HIGH).sum())),
+        figure("ndcg100_by_urgency_event_left_out", alerting.ndcg(urgent, gains), len(posts)),
+    ]
+
+
 def budget_figures(reader: Reader, posts: Sequence[Timed]) -> list[Figure]:
     """Gain − pain an hour, at so many alerts an hour at most."""
     read = reader.read([post.text for post in posts])

@@ -63,7 +63,8 @@ class Timed(Struct, frozen=True):
     at_s: float  # epoch seconds, UTC
     gain: float
     types: tuple[str, ...] = ()
-    taught: bool = False  # something was learnt from its event
+    learnt: bool = False  # it taught
+    taught: bool = False  # something of its event did
 
 
 def information_type(query_id: str) -> str:
@@ -89,8 +90,8 @@ def demo_posts() -> list[LabelledPost]:
 
 
 def trecis_posts(root: Path) -> list[Timed]:
-    """The labelled part of the TREC-IS streams in order of time, without posts that were learnt; `gain` is the
-    priority's. CrisisLexT26, which teaches, has some of the same events and posts."""
+    """The labelled part of the TREC-IS streams in order of time; `gain` is the priority's. CrisisLexT26, which teaches,
+    has some of the same events and posts."""
     learnt = {row["id"] for row in read_rows(HERE / "read.tsv") if row["use"] == "learn"}
     rows = list(read_json(root / "trecis-stream" / "stream.jsonl.gz"))
     taught = {row["event"] for row in rows if str(row["id"]) in learnt}
@@ -101,10 +102,11 @@ def trecis_posts(root: Path) -> list[Timed]:
             epoch_s(row["created_at"]),
             PRIORITY.get(row["labels"].get("priority", ""), 0.0),
             tuple(RENAMED.get(name, name) for name in row["labels"].get("categories", ())),
+            str(row["id"]) in learnt,
             row["event"] in taught,
         )
         for row in rows
-        if row.get("labels") and str(row["id"]) not in learnt
+        if row.get("labels")
     ]
     return sorted(posts, key=lambda post: post.at_s)
 

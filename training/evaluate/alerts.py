@@ -34,6 +34,7 @@ from training.evaluate import alert_material as material
 from training.evaluate.alert_reading import Reader, judge
 from training.evaluate.alert_table import Parts, line, show
 from training.evaluate.figure import Drawing
+from training.evaluate.left_out import urgency_left_out
 from training.evaluate.own_figures import own_figures
 from training.files import data_dir, hash_rows
 from training.jobs import cache_dir, write_result
@@ -184,7 +185,10 @@ def _humaid(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
 def _trecis(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
     posts = material.trecis_posts(data_dir())
     posts = [posts[i] for i in _sample(config, len(posts))]
+    left_out = figures.ranked(urgency_left_out(reader.encoder, posts, written_posts() + read_posts(data_dir())), posts)
+    posts = [post for post in posts if not post.learnt]
     found, details = figures.trecis_figures(reader, posts, _draw(config))
+    found += left_out
     unseen = [post for post in posts if not post.taught]
     apart = figures.trecis_figures(reader, unseen, _draw(config))[0] if unseen else []
     return {"trecis": found, "trecis: events nothing was learnt from": apart}, details, hash_rows(posts)
