@@ -107,7 +107,8 @@ def test_with_a_learnt_head_every_post_has_a_probability_and_an_urgency(reader):
     assert read.urgent is not None and read.urgent.shape == (3,)
     assert [bool(query) for query in read.alert] == (read.standing >= 0.5).tolist()
     timed = [alert_material.Timed(text, "flood", 60.0 * i, 3.0 * (i == 0)) for i, text in enumerate(ASKING)]
-    names = {f.name for f in alert_figures.trecis_figures(learnt, timed, Drawing(1, 0))[0]}
+    found = alert_figures.trecis_figures(learnt, timed, Drawing(1, 0))[0] + alert_figures.ranked(read.urgent, timed)
+    names = {figure.name for figure in found}
     assert {name for part, name in alert_table.ASKED if part == "trecis"} <= names
 
 
