@@ -14,6 +14,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+from streams.commands.bench import commit_now
 from tests.chaos.faults import FULL, Fault
 from tests.chaos.scene import RATE, scene
 from tests.chaos.table import HEAD, in_place, rows, short_rows
@@ -25,12 +26,13 @@ def main(words: list[str]) -> int:
     chosen = [f for f in FULL if not words or any(word in f.name for word in words)]
     kept = json.loads((HERE / "chaos.json").read_text())["faults"] if words and (HERE / "chaos.json").exists() else []
     done = {row["fault"]: row for row in kept}
+    commit = commit_now()
     for agents, faults in itertools.groupby(chosen, key=lambda f: f.agents):
-        run(list(faults), agents, done)
+        run(list(faults), agents, done, commit)
     return 1 if any("failed" in row for row in done.values()) else 0
 
 
-def run(faults: list[Fault], agents: tuple[str, ...], done: dict[str, dict]) -> None:
+def run(faults: list[Fault], agents: tuple[str, ...], done: dict[str, dict], commit: str) -> None:
     left = list(faults)
     while left:  # after a fault that was not got over, the rest begins on a new scene
         logs = os.environ.get("CRISIS_CHAOS_LOGS")
@@ -42,6 +44,7 @@ def run(faults: list[Fault], agents: tuple[str, ...], done: dict[str, dict]) -> 
                     done[fault.name] = asdict(running.measure(fault.name, fault.promised, fault.happen))
                 except AssertionError as error:
                     done[fault.name] = {"fault": fault.name, "promised": fault.promised, "failed": str(error)[:2000]}
+                done[fault.name]["commit"] = commit  # rows of several runs may stand beside each other
                 print(json.dumps(done[fault.name], indent=1), flush=True)
                 keep(done)
                 if "failed" in done[fault.name]:
