@@ -121,11 +121,14 @@ _TOO_MANY_MARKS = re.compile(f"([{_BMP_MARKS}{_FAR_MARKS}]{{{MOST_MARKS}}})[{_BM
 def clean(text: str, cleaning: Cleaning = DEFAULT_CLEANING) -> str:
     """What an encoder reads. Never raises; `clean(clean(x)) == clean(x)`; one line, no leading or trailing space."""
     most = READ_CHARS
+    # A sentence in one sign, an emoji of seven words: a short text of nothing else would cost six times its bytes.
+    fits = READ_CHARS if text.isascii() else min(READ_CHARS, 3 * len(text.encode("utf-8", "replace")) + 48)
     while True:
         text = _until_settled(_head(text, most), lambda t: _clean_once(t, cleaning))
-        if len(text) <= READ_CHARS:
+        if len(text) <= fits:
             return text
-        most -= 64  # names of emoji and tokens can be longer than what they stand for
+        # names of emoji and tokens can be longer than what they stand for
+        most = fits if most > fits else most - max(8, most // 40)
 
 
 def _head(text: str, most: int) -> str:
