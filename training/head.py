@@ -43,7 +43,7 @@ from training.own_queries import as_people_add_them, directions_of
 from training.posts import LabelledPost, classes, read_posts, written_posts
 from training.several import fit_several
 
-__all__ = ["Config", "fit", "fit_classes", "fit_terms", "plain_of", "that_scale"]
+__all__ = ["Config", "fit", "fit_classes", "fit_terms", "fit_urgency", "plain_of", "that_scale"]
 
 MAY_CALIBRATE = MAY_LEARN | {"trecis-stream"}  # of their gold events; HumAID and CrisisNLP only judge
 ABSENT = -12.0  # bias of a class that no post taught

@@ -57,6 +57,10 @@ class _Frame:
     done: bool = False
 
 
+# A broker that was away for a while is back for its sources within this: kafka-python doubles its pauses up to 30 s.
+RECONNECT_MS = 2_000
+
+
 class FrameWriter:
     """`write` lines, `flush`, `close`; a context manager. Safe to share between threads.
 
@@ -77,6 +81,7 @@ class FrameWriter:
             "bootstrap_servers": bootstrap.split(","),
             "bootstrap_timeout_ms": 10_000,
             "max_block_ms": 10_000,
+            "reconnect_backoff_max_ms": RECONNECT_MS,
         } | dict(client or {})
         where = ",".join(options["bootstrap_servers"])
         try:

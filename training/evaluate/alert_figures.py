@@ -26,6 +26,7 @@ __all__ = [
     "notice_figures",
     "ordinary_figures",
     "priority_figures",
+    "ranked",
     "trecis_figures",
 ]
 
