@@ -82,9 +82,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     letters: int = 49_152  # rows for letter groups (models.encoders.letter_ngrams); 0 = read none
     leet: bool = True  # read digits and signs inside words as letters (models.encoders.leet)
     without_accents: float = 0.15  # share of texts read as typed without accents on Latin letters
-    crisis_weight: float = SOURCE_WEIGHT[
-        "disaster-messages"
-    ]  # of a pair of those; the others' are corpus.SOURCE_WEIGHT
+    crisis_weight: float = SOURCE_WEIGHT["disaster-messages"]  # of a pair of those; others': corpus.SOURCE_WEIGHT
     drop: float = 0.25  # chance that a row is left out: at 0.1 more steps made FLORES dev worse (.874 → .866, not .887)
     drop_letters: float = 0.5  # chance that a text's letter groups are all left out: else they learn the pairs by heart
     init: str = ""  # go on from the table of this run or bundle ("bundled") instead of a random one; see start_table

@@ -87,13 +87,21 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     held_out: Literal["texts", "flores"] = "texts"  # of the texts themselves, or FLORES dev's English beside them
     validate_every: int = 200
     checkpoint_every: int = 200
-    minutes: float = (
-        0.0  # of the loop, after which it writes its checkpoint and ends, to be started again; 0 = no limit
-    )
+    minutes: float = 0.0  # of the loop, after which it writes its checkpoint and ends, to go on later; 0 = no limit
     seed: int = 1
     out: str = ""  # default CRISIS_CACHE/robust-<student>
 
 
+PAPER: dict[str, Any] = {  # student, batch and Adam as in the paper
+    "student": "token",
+    "copies": 1,
+    "batch": 1_000,
+    "lr": 1e-4,
+    "warmup": 1_000,
+    "clip": 5.0,
+    "betas": (0.9, 0.98),
+    "eps": 1e-6,
+}
 PRESETS = {
     "smoke": Config(
         file="posts",
@@ -117,16 +125,9 @@ PRESETS = {
     # 2 million sentences, 683k steps of 8 × 4,000 tokens; Adam as in the paper, lr=5e-5 for student=char. Their loss is
     # a sum and ours a mean over texts, so the same clip norm binds there far more often; Adam itself does not mind.
     "paper": Config(
-        student="token",
+        **PAPER,
         max_texts=2_000_000,
-        copies=1,
         steps=683_000,
-        batch=1_000,
-        lr=1e-4,
-        warmup=1_000,
-        clip=5.0,
-        betas=(0.9, 0.98),
-        eps=1e-6,
         validation=997,
         held_out="flores",
         validate_every=30_000,
@@ -134,21 +135,7 @@ PRESETS = {
     ),
     # For a lent GPU (see training.shorten), with base=DIR, teacher=DIR and file=TEXTS carried: three minutes of ten are
     # left for what comes before the loop. No GPU has run it yet.
-    "h200": Config(
-        student="token",
-        max_texts=200_000,
-        copies=1,
-        steps=20_000,
-        batch=1_000,
-        lr=1e-4,
-        warmup=1_000,
-        clip=5.0,
-        betas=(0.9, 0.98),
-        eps=1e-6,
-        validate_every=1_000,
-        checkpoint_every=1_000,
-        minutes=6,
-    ),
+    "h200": Config(**PAPER, max_texts=200_000, steps=20_000, validate_every=1_000, checkpoint_every=1_000, minutes=6),
 }
 
 
