@@ -121,8 +121,8 @@ _TOO_MANY_MARKS = re.compile(f"([{_BMP_MARKS}{_FAR_MARKS}]{{{MOST_MARKS}}})[{_BM
 def clean(text: str, cleaning: Cleaning = DEFAULT_CLEANING) -> str:
     """What an encoder reads. Never raises; `clean(clean(x)) == clean(x)`; one line, no leading or trailing space."""
     most = READ_CHARS
-    # A sentence in one sign, an emoji of seven words: a short text of nothing else would cost six times its bytes.
-    fits = READ_CHARS if text.isascii() else min(READ_CHARS, 3 * len(text.encode("utf-8", "replace")) + 48)
+    # An emoji may be seven words: a short text of nothing else would cost six times its bytes.
+    fits = READ_CHARS if text.isascii() else min(READ_CHARS, 2 * len(text.encode("utf-8", "replace")) + 48)
     while True:
         text = _until_settled(_head(text, most), lambda t: _clean_once(t, cleaning))
         if len(text) <= fits:
@@ -133,9 +133,13 @@ def clean(text: str, cleaning: Cleaning = DEFAULT_CLEANING) -> str:
 
 def _head(text: str, most: int) -> str:
     """The first `most` characters, whole words if there are any."""
-    if not text.isascii() and _SPRAWLING.search(text):
-        found = [m.start() for m in _SPRAWLING.finditer(text)]
-        text = text[: found[_SPRAWLING_READ]] if len(found) > _SPRAWLING_READ else text
+    if not text.isascii():
+        for number, match in enumerate(_SPRAWLING.finditer(text)):
+            # a blessing now and then is read, a text of nothing else is not: by what stands before, so that a text that
+            # was cut is not cut again
+            if number >= min(_SPRAWLING_READ, 4 + (match.start() - number) // 8):
+                text = text[: match.start()]
+                break
     if len(text) <= most:
         return text
     whole = text[: most + 1].rfind(" ", most // 2)

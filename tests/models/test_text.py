@@ -223,3 +223,18 @@ def test_addresses_are_found_by_the_word_as_in_the_whole_text(written):
     plain = privacy._SPELT_EMAIL.sub(privacy.EMAIL, privacy._EMAIL.sub(privacy.EMAIL, written))
     many = privacy._ENOUGH_DIGITS.search(plain)
     assert privacy._mask_once(written) == (privacy._Numbers(plain).masked() if many else plain)
+
+
+def test_signs_that_stand_for_a_sentence_are_read_among_words_and_not_without_end():
+    blessing = "\ufdfa"
+    said = f"We pray for the Prophet {blessing} and for our brothers {blessing} under the rubble {blessing}"
+    assert clean(said) == said
+    alone = clean(blessing * 22)
+    assert alone == blessing * 4 == clean(alone)
+
+
+def test_a_short_text_of_emoji_is_read_to_about_twice_its_bytes_and_ordinary_ones_whole():
+    long_name = "\U0001faf0"
+    text = long_name * 13
+    assert len(clean(text)) <= 2 * len(text.encode()) + 48
+    assert clean("\U0001f64f" * 5).count("folded hands") == 5
