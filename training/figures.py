@@ -1,4 +1,4 @@
-"""The table of what was measured: `training/results/README.md`, written from the results that lie beside it.
+"""What was measured: the table `training/results/README.md` and its diagrams, from the results that lie beside them.
 
 python -m training.figures        # after a result was added or replaced; a test holds the table to the files
 """
@@ -11,11 +11,12 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from training import paper_figures
+from training import paper_figures, reliability
 from training.paper_figures import at
 
 RESULTS = Path(__file__).parent / "results"
 TABLE = RESULTS / "README.md"
+DIAGRAMS = RESULTS / "reliability.svg"
 UNCOMMITTED = " (uncommitted changes)"
 # Beginning of a file's name: what it is, and its headline figures by their place in the metrics
 HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
@@ -191,7 +192,18 @@ def table() -> str:
         what, places = HEADLINES.get(kind_of(name), ("", {}))
         figures = "; ".join(f"{label} {at(record['metrics'], place):.3f}" for label, place in places.items())
         lines.append(f"| `{name}`{uncommitted(record)} | {what} | `{record['command']}` | {figures} |")
-    return "\n".join([*lines, "", whitening(), "", *papers(), ""])
+    return "\n".join([*lines, "", *kept_promises(), "", whitening(), "", *papers(), ""])
+
+
+def kept_promises() -> list[str]:
+    """The reliability diagrams, with what is drawn."""
+    return [
+        "## What probabilities promise",
+        "",
+        f"![Reliability diagrams]({DIAGRAMS.name})",
+        "",
+        *wrapped(reliability.__doc__),
+    ]
 
 
 def uncommitted(record: Mapping) -> str:
@@ -269,12 +281,13 @@ def arrow(before: float, after: float) -> str:
 
 
 def command(argv: Sequence[str] | None = None) -> None:
-    """Write the table. It takes no argument: a word it does not know stops it before the file is touched."""
+    """Write the table and draw the diagrams. It takes no argument: a word it does not know stops it before the file is touched."""
     argparse.ArgumentParser(
         "python -m training.figures", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args(argv)
+    reliability.draw(reliability.tables_of(RESULTS / "alerts.json"), DIAGRAMS)
     TABLE.write_text(table(), "utf-8")
-    print(f"→ {TABLE}")
+    print(f"→ {TABLE}, {DIAGRAMS}")
 
 
 if __name__ == "__main__":

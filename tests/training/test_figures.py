@@ -1,11 +1,12 @@
 """The table of results says what the results say."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from training import figures, paper_figures
+from training import figures, paper_figures, reliability
 from training.evaluate.published import by_part, find
 from training.evaluate.relatedness import PAPER_LANGUAGES
 from training.paper_figures import user_written
@@ -14,6 +15,13 @@ from training.paper_methods import METHODS, SUPERVISED_LANGUAGES
 
 def test_the_table_is_that_of_the_files():
     assert figures.TABLE.read_text("utf-8") == figures.table(), "run: python -m training.figures"
+
+
+def test_the_diagrams_are_those_of_the_kept_alerts(tmp_path):
+    reliability.draw(reliability.tables_of(figures.RESULTS / "alerts.json"), again := tmp_path / "again.svg")
+    marks = re.compile(rb'<use xlink:href="#[^"]+" x="([\d.]+)" y="([\d.]+)"')
+    kept, drawn = (marks.findall(path.read_bytes()) for path in (figures.DIAGRAMS, again))
+    assert kept == drawn and len(kept) > 100, "run: python -m training.figures"
 
 
 def test_every_result_names_its_command_and_machine_and_no_path_of_it():
