@@ -281,7 +281,7 @@ def arrow(before: float, after: float) -> str:
 
 
 def command(argv: Sequence[str] | None = None) -> None:
-    """Write the table and draw the diagrams. It takes no argument: a word it does not know stops it before the file is touched."""
+    """Write the table and draw the diagrams. Takes no argument: an unknown word stops it before a file is touched."""
     argparse.ArgumentParser(
         "python -m training.figures", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args(argv)

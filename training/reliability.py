@@ -2,8 +2,8 @@
 
 `python -m training.figures` draws them into `results/reliability.svg`, beside the table. A mark is a bin of posts of
 about equal weight (`training.metrics.alerting.reliability`); on the diagonal a promise is kept, below it too much was
-promised. Of all posts most bins lie near nought, so those that gave an alert or a suggestion are drawn apart, as a line;
-languages are those with posts enough.
+promised. Of all posts most bins lie near nought, so those that gave an alert or a suggestion are drawn apart, as a
+line; languages are those with posts enough.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from models.errors import ServiceError
 from models.posts import split_lines
 from models.pseudonyms import OFFLINE, Pseudonyms
 from models.records import account_of
-from streams.broker.connect import client_options, reaching
+from streams.broker.connect import reaching, threaded_options
 from streams.config import Settings
 
 __all__ = ["posts_of"]
@@ -58,7 +58,7 @@ def _records(settings: Settings) -> Iterator[bytes]:
     name = settings.topics.name("posts.raw")
     options = {"enable_auto_commit": False, "client_id": "crisis-forget", "allow_auto_create_topics": False}
     with reaching(settings):
-        consumer = KafkaConsumer(**client_options(settings.broker), **options)
+        consumer = KafkaConsumer(**threaded_options(settings.broker), **options)
     with contextlib.closing(consumer):
         if not (partitions := consumer.partitions_for_topic(name)):
             raise ServiceError(f"{settings.broker.bootstrap} has no topic {name}: make it with `crisis topics`")

@@ -19,7 +19,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from models.errors import CrisisError
 from streams.broker.backoff import stop_if_cancelled
-from streams.broker.connect import client_options, reaching
+from streams.broker.connect import client_options, reaching, threaded_options
 from streams.broker.topics import require_topics
 from streams.config import Settings
 
@@ -40,7 +40,7 @@ class Compacted:
     """One compacted topic, open for reading and writing. Blocking; made by `open_compacted`."""
 
     def __init__(self, settings: Settings, topic: str) -> None:
-        self._options = client_options(settings.broker) | {"allow_auto_create_topics": False}
+        self._options = threaded_options(settings.broker) | {"allow_auto_create_topics": False}
         self._part = TopicPartition(settings.topics.name(topic), 0)
         self._stack = contextlib.ExitStack()
 

@@ -19,11 +19,22 @@ from streams.config import Settings
 from streams.config.secrets import secret
 from streams.config.sections import Broker
 
-__all__ = ["METADATA_MS", "admin", "client_options", "is_loopback", "reach", "reaching", "ssl_context"]
+__all__ = [
+    "METADATA_MS",
+    "admin",
+    "client_options",
+    "is_loopback",
+    "reach",
+    "reaching",
+    "ssl_context",
+    "threaded_options",
+]
 
 # How old a client's view of topics may grow. Their default, five minutes, is how long partitions that a topic was given
 # stood unread, and one made anew half read: measured, nothing of three of four partitions until it had passed.
 METADATA_MS = 5_000
+# kafka-python doubles its pauses up to 30 s: a source or a subscriber would wait so long for a broker that is back.
+RECONNECT_MS = 2_000
 
 
 def ssl_context(broker: Broker) -> ssl.SSLContext | None:
@@ -63,6 +74,11 @@ def client_options(broker: Broker) -> dict:
     return options
 
 
+def threaded_options(broker: Broker) -> dict:
+    """The same for kafka-python alone: after an outage it looks for the broker at least every RECONNECT_MS."""
+    return client_options(broker) | {"reconnect_backoff_max_ms": RECONNECT_MS}
+
+
 def reach(servers: list[str]) -> None:
     """Connect to one of the brokers and leave. KafkaProducer would try for 10 s and leave its sockets open.
 
@@ -96,4 +112,6 @@ def reaching(settings: Settings) -> Iterator[None]:
 def admin(settings: Settings) -> KafkaAdminClient:
     """An admin client. Raises ServiceError if no broker answers."""
     with reaching(settings):
-        return KafkaAdminClient(**client_options(settings.broker), client_id="crisis-admin", request_timeout_ms=15_000)
+        return KafkaAdminClient(
+            **threaded_options(settings.broker), client_id="crisis-admin", request_timeout_ms=15_000
+        )

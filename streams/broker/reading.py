@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from kafka import KafkaConsumer, TopicPartition
 
 from models.errors import ServiceError
-from streams.broker.connect import client_options, reaching
+from streams.broker.connect import reaching, threaded_options
 from streams.config import Settings
 
 __all__ = ["kafka_ms", "open_topic", "read_values", "seek_to"]
@@ -25,7 +25,7 @@ def open_topic(
     name = settings.topics.name(topic)
     with reaching(settings):
         consumer = KafkaConsumer(
-            **client_options(settings.broker),
+            **threaded_options(settings.broker),
             enable_auto_commit=False,
             client_id=client_id,
             allow_auto_create_topics=False,

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from models.posts import split_lines
 from models.records import Origin, Reject
-from streams.broker.connect import client_options, reaching
+from streams.broker.connect import reaching, threaded_options
 from streams.broker.reading import open_topic
 from streams.broker.topics import INPUTS, TURNS
 from streams.config import Settings
@@ -88,7 +88,7 @@ def send_again(settings: Settings, topic: str, values: Iterable[tuple[int, bytes
     Raises ServiceError without a broker.
     """
     with reaching(settings):
-        producer = KafkaProducer(**client_options(settings.broker), acks="all", client_id="crisis-rejected")
+        producer = KafkaProducer(**threaded_options(settings.broker), acks="all", client_id="crisis-rejected")
         with contextlib.closing(producer):
             name = settings.topics.name(topic)
             known = len(producer.partitions_for(name) or ()) or 1

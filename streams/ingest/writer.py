@@ -25,7 +25,7 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from models.errors import ServiceError
-from streams.broker.connect import client_options, reach
+from streams.broker.connect import reach, threaded_options
 from streams.config import Settings
 from streams.config.sections import WriterConfig
 from streams.ingest.lines import oversize_marker
@@ -57,10 +57,6 @@ class _Frame:
     done: bool = False
 
 
-# A broker that was away for a while is back for its sources within this: kafka-python doubles its pauses up to 30 s.
-RECONNECT_MS = 2_000
-
-
 class FrameWriter:
     """`write` lines, `flush`, `close`; a context manager. Safe to share between threads.
 
@@ -81,7 +77,6 @@ class FrameWriter:
             "bootstrap_servers": bootstrap.split(","),
             "bootstrap_timeout_ms": 10_000,
             "max_block_ms": 10_000,
-            "reconnect_backoff_max_ms": RECONNECT_MS,
         } | dict(client or {})
         where = ",".join(options["bootstrap_servers"])
         try:
@@ -282,6 +277,6 @@ class FrameWriter:
 
 def open_writer(settings: Settings) -> FrameWriter:
     """A writer to posts.raw with the connection, TLS and SASL settings of `settings`."""
-    options = client_options(settings.broker)
+    options = threaded_options(settings.broker)
     bootstrap = ",".join(options["bootstrap_servers"])
     return FrameWriter(bootstrap, settings.topics.name("posts.raw"), settings.ingest.writer, client=options)

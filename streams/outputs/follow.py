@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from models.errors import ServiceError
 from models.records import Alert
-from streams.broker.connect import client_options, reaching
+from streams.broker.connect import reaching, threaded_options
 from streams.broker.reading import seek_to
 from streams.config import Settings
 
@@ -101,7 +101,7 @@ def read_alerts(
 def _connect(settings: Settings, topic: str, group: str | None, from_start: bool) -> KafkaConsumer:
     with reaching(settings):
         consumer = KafkaConsumer(
-            **client_options(settings.broker),
+            **threaded_options(settings.broker),
             group_id=group,
             enable_auto_commit=False,
             client_id="crisis-alerts",

@@ -28,6 +28,7 @@ from streams.worker.credentials import faust_credentials
 from streams.worker.health import Heart, serve_health
 from streams.worker.loop import add_agents
 from streams.worker.outbox import Outbox
+from streams.worker.quiet import quieten
 from streams.worker.renewed import TopicIds, begin_with_others, end_when_renewed
 from streams.worker.report import TOLD_S, report_forever
 from streams.worker.runtime import Runtime
@@ -92,6 +93,7 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
     logging.getLogger("streams").setLevel(logging.INFO)
     logging.getLogger("kafka").setLevel(logging.WARNING)  # every connection of the admin client would be told
     logging.getLogger("kafka.net").setLevel(logging.ERROR)  # it tells of each tenth of a second on a busy machine
+    quieten("aiokafka")
     logging.getLogger("mode.timers").setLevel(logging.ERROR)  # a busy second would hide what a worker said last
     app = CrisisApp(
         f"{settings.topics.prefix}crisis",

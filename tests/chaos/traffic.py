@@ -15,6 +15,7 @@ from kafka.errors import KafkaError
 
 from models.errors import ServiceError
 from models.records import MatchedFrame, Post, Reject
+from streams.broker.connect import threaded_options
 from streams.config import Settings
 from streams.ingest.writer import FrameWriter, open_writer
 from streams.pipeline.frames import decode_frames
@@ -133,7 +134,7 @@ class Witness:
 
     def _run(self) -> None:
         options = {"enable_auto_commit": False, "auto_offset_reset": "earliest", "allow_auto_create_topics": False}
-        consumer = KafkaConsumer(bootstrap_servers=self._settings.broker.bootstrap, **options)
+        consumer = KafkaConsumer(**threaded_options(self._settings.broker), **options)
         partitions = {"posts.matched": 1}
         consumer.assign(
             [

@@ -164,12 +164,6 @@ def test_when_the_broker_is_gone_the_writer_says_so_and_no_callback_claims_succe
     writer.close()
 
 
-def test_a_source_whose_broker_was_away_for_long_looks_for_it_every_two_seconds_at_least(raw):
-    """kafka-python doubles its pauses up to 30 s, which posts then wait after the broker has come back."""
-    with raw.writer() as writer:
-        assert writer._producer.config["reconnect_backoff_max_ms"] == 2_000
-
-
 def test_many_posts_go_in_few_frames(raw):
     posts = [(line(number), f"p{number}") for number in range(20_000)]
     with raw.writer() as writer:
