@@ -2,7 +2,8 @@
 
 Workers write and may not read; the dashboard reads, and says in the vault's own log who opened what before it does
 (deploy/security.md has both users). Everything expires: links as `privacy.link_h` or, once the post gave an alert, as
-long as alerts are kept; log entries after `privacy.log_days`.
+long as alerts are kept. Log entries are shown for `privacy.log_days`; older ones go with the next opening, the last
+with the log itself, so many days after it.
 
 | key (after `vault:`) | what |
 |---|---|
@@ -83,13 +84,18 @@ class Vault:
         there = bool(await self._redis.exists(f"{self._prefix}link:{post_id}"))
         entry = {"who": who, "post": post_id, "found": int(there)}
         now_ms = int(time.time() * 1000)
-        await self._redis.xadd(f"{self._prefix}log", entry, minid=max(0, now_ms - self._log_ms), approximate=False)
+        log = f"{self._prefix}log"
+        async with self._redis.pipeline(transaction=True) as both:
+            both.xadd(log, entry, minid=max(0, now_ms - self._log_ms), approximate=False)
+            both.pexpire(log, self._log_ms)
+            await both.execute()
         found = await self._redis.get(f"{self._prefix}link:{post_id}") if there else None
         return None if found is None else _link(found)
 
     async def openings(self, most: int = 1000) -> list[Opening]:
         """Who opened what, the newest first."""
-        told = await self._redis.xrevrange(f"{self._prefix}log", count=most)
+        since = max(0, int(time.time() * 1000) - self._log_ms)
+        told = await self._redis.xrevrange(f"{self._prefix}log", min=since, count=most)
         return [
             Opening(
                 rfc3339(int(at.partition(b"-")[0]) / 1000), e[b"who"].decode(), e[b"post"].decode(), e[b"found"] == b"1"

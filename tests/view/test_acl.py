@@ -32,7 +32,8 @@ async def as_user(redis_url):
 
     async def open_as(name):
         admin, user = Redis.from_url(redis_url), f"{name}-of-the-guide"
-        await admin.execute_command("ACL", "SETUSER", user, "reset", *USERS[name].replace("SECRET", "secret").split())
+        rules = re.findall(r"\([^)]*\)|\S+", USERS[name].replace("SECRET", "secret"))  # a selector is one rule
+        await admin.execute_command("ACL", "SETUSER", user, "reset", *rules)
         client = Redis.from_url(redis_url, username=user, password="secret")
         opened.extend((admin, client))
         return client
@@ -87,14 +88,17 @@ async def test_a_source_can_say_that_it_lives_and_read_nothing(as_user):
             await forbidden
 
 
-async def test_a_worker_can_put_links_into_the_vault_and_never_read_one(as_user):
+async def test_a_worker_can_put_links_into_the_vault_and_never_read_one(as_user, redis_url):
     link = Link("~a/1", "bsky:did:plc:a/1", "https://a.example/1")
     writer, reader = await as_user("vault-writer"), await as_user("vault-reader")
     written, read = Vault(writer, load_settings()), Vault(reader, load_settings())
     await written.keep([link])
     await written.prolong([link.post_id])
     assert await read.open(link.post_id, "ada") == link and len(await read.openings()) == 1
-    for forbidden in (writer.get("vault:link:~a/1"), writer.xrange("vault:log"), reader.delete("vault:log")):
+    async with Redis.from_url(redis_url) as admin:
+        assert 0 < await admin.ttl("vault:log") <= load_settings().privacy.log_days * 86_400
+    hastened = reader.pexpire("vault:link:~a/1", 1)
+    for forbidden in (writer.get("vault:link:~a/1"), writer.xrange("vault:log"), reader.delete("vault:log"), hastened):
         with pytest.raises(NoPermissionError):
             await forbidden
     with pytest.raises(NoPermissionError):
