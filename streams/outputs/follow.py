@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
 from msgspec import Struct
 
 from models.errors import ServiceError
@@ -95,7 +96,17 @@ def read_alerts(
                         continue
                     yield alert
             if group is not None and consumer.assignment():
-                consumer.commit()
+                _keep_place(consumer, group, follow)
+
+
+def _keep_place(consumer: KafkaConsumer, group: str, follow: bool) -> None:
+    """So that the group goes on from here. A follower outlives a broker that is away: it tells a few alerts again."""
+    try:
+        consumer.commit()
+    except KafkaError as error:
+        if not follow:
+            raise
+        log.warning("how far %s has read could not be kept, some alerts may be told again: %s", group, error)
 
 
 def _connect(settings: Settings, topic: str, group: str | None, from_start: bool) -> KafkaConsumer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import threading
@@ -10,7 +11,8 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 from click.testing import CliRunner
-from kafka import KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaTimeoutError
 
 from models.errors import ServiceError
 from models.records import Alert
@@ -116,6 +118,20 @@ def test_a_group_reads_on_where_it_stopped(settings):
     assert len(run(settings, "--group", "desk").splitlines()) == 1
     send(settings, [invent("two")])
     assert [json.loads(line)["post"]["id"] for line in run(settings, "--group", "desk").splitlines()] == ["two"]
+
+
+def test_a_follower_outlives_a_broker_that_keeps_no_place_for_its_group_and_a_reader_says_so(settings, monkeypatch):
+    def away(_: KafkaConsumer) -> None:
+        raise KafkaTimeoutError("no coordinator")
+
+    monkeypatch.setattr(KafkaConsumer, "commit", away)
+    send(settings, [invent("one")])
+    with contextlib.closing(read_alerts(settings, follow=True, group="desk", beginning=True)) as reader:
+        assert next(reader).post.id == "one"
+        send(settings, [invent("two")])
+        assert next(reader).post.id == "two"
+    with pytest.raises(KafkaTimeoutError):
+        list(read_alerts(settings, follow=False, group="another", beginning=True))
 
 
 def test_a_missing_topic_says_which_command_makes_it(embedded_broker):
