@@ -22,7 +22,7 @@ from streams.config import Settings, load_settings
 from streams.pipeline.outcomes import OUTCOMES
 from streams.pipeline.replay import replay_records
 from tests.chaos.machines import RedisNode, Supervised
-from tests.chaos.traffic import Traffic, Witness
+from tests.chaos.traffic import Traffic, Witness, one_word
 from tests.services.kafka import Node, free_ports
 from tests.waiting import wait_until
 
@@ -204,7 +204,8 @@ class Scene:
         with contextlib.suppress(AssertionError):  # what was matched is told on another topic; else it counts as lost
             wait_until(lambda: all(seen[a.post.id] for a in list(wanted.values())))
         given = {alert for i in ids for alert in seen[i]}
-        two_words = sum(len(said) > 1 for (alert, _), said in list(self.witness.told.items()) if alert in given)
+        told = [said for (alert, _), said in list(self.witness.told.items()) if alert in given]
+        two_words = sum(not one_word(said) for said in told)
         return len(set(wanted) - given), len(given - set(wanted)) + two_words
 
     def _counted(self) -> int | None:
