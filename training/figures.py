@@ -109,7 +109,7 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         "ways to make a score a probability, fitted on some events, judged on others (`training.evaluate.scales`)",
         {
             f"log loss, {name}": f"ways/{name}/log loss"
-            for name in ("one line, as shipped", "a line shifted by language", "isotonic by query")
+            for name in ("one line", "a line shifted by language", "isotonic by query")
         },
     ),
     "learning-curve": (

@@ -128,6 +128,7 @@ def _written(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
     groups |= {"8 languages": lambda post: post.event.startswith("75-")}
     groups |= {"8 other languages": lambda post: post.event.startswith("87-")}
     groups |= {"8 new languages": lambda post: post.event.startswith("101-")}
+    groups |= {"4 events": lambda post: post.event.startswith(("127-", "128-", "129-", "130-"))}  # ro, he, ml, si
     posts = [p for p in written_posts() if p.judges]
     found, details, told = _labelled(reader, config, "written", [p for p in posts if p.use != "several"], groups)
     several = judge(reader, [p for p in posts if p.use == "several"])

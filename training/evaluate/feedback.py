@@ -41,8 +41,8 @@ RESULT = Path("training/results/feedback.json")
 ROUND = 10  # labels between two refits
 WORSE = 0.01  # of average precision: less is no loss
 
-# HumAID's label → the query somebody would add for it, of the kind that it is: as needs damage and displaced people start at .16
-# and .09 average precision, for how likely a post is of a query's kind is a veto
+# HumAID's label → the query somebody would add for it, of the kind that it is. Taken for needs, damage and displaced
+# people start at .16 and .09 average precision: how likely a post is of a query's kind is a veto.
 TARGETS = {
     "requests_or_urgent_needs": (
         "need.requests",
