@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 from models.encoders.onnx import session
 from models.encoders.packed import Layer, PackedEncoder
 
-__all__ = ["encoder_graph", "observed_ranges"]
+__all__ = ["encoder_graph", "observed_ranges", "rounded_rows"]
 
 OPSET, IR = 20, 10  # what onnxruntime 1.18 already reads
 CONTRIB = "com.microsoft"  # ONNX Runtime's own operators
@@ -105,9 +105,9 @@ def encoder_graph(
     if ranges is None:
         g.add("Gather", [g.constant("words", words), "ids"], "word")
     else:
-        rounded, scales = _quantised(words.T, 127)
-        g.add("Gather", [g.constant("words", rounded.T), "ids"], "word.int8")
-        g.add("Gather", [g.constant("words.scales", scales[:, None]), "ids"], "word.scale")
+        rounded, scales = rounded_rows(words)
+        g.add("Gather", [g.constant("words", rounded), "ids"], "word.int8")
+        g.add("Gather", [g.constant("words.scales", scales), "ids"], "word.scale")
         g.add("Mul", [g.add("Cast", ["word.int8"], "word.float", to=TensorProto.FLOAT), "word.scale"], "word")
     g.add("Gather", [g.constant("places", _numpy(encoder.places)), "positions"], "place")
     x = g.add("Reshape", [g.add("Add", ["word", "place"], "embedded"), "flat"], "embedded.flat")
@@ -201,6 +201,12 @@ def even_range(low: np.ndarray, high: np.ndarray) -> Range:
 
 def _numpy(tensor) -> np.ndarray:
     return tensor.detach().float().cpu().numpy()
+
+
+def rounded_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A table (n, d) in int8, and the scale of each row (n, 1)."""
+    rounded, scales = _quantised(table.T, 127)
+    return rounded.T, scales[:, None]
 
 
 def _quantised(weight: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:

