@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 class Embed(Handler):
     """posts.clean → posts.embedded: one encoder call for all frames of the batch and version."""
 
-    name = "embed"
+    name, gives = "embed", "posts.embedded"
 
     async def __call__(self, events: Events) -> Events:
         frames = await self._decode(events)

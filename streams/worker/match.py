@@ -28,7 +28,7 @@ PLATFORMS = ("bluesky", "mastodon", "file")  # names that no token may take; tho
 class Match(Handler):
     """posts.embedded → alerts and posts.matched; and posts.waiting, with what was only skimmed."""
 
-    name = "match"
+    name, gives = "match", "posts.matched"
     kind = EmbeddedFrame
 
     async def __call__(self, events: Events) -> Events:

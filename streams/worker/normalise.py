@@ -19,7 +19,7 @@ __all__ = ["Normalise"]
 class Normalise(Handler):
     """posts.raw → posts.clean: read, reject, fold."""
 
-    name = "normalise"
+    name, gives = "normalise", "posts.clean"
 
     async def __call__(self, events: Events) -> Events:
         pseudonyms = self.runtime.pseudonyms
@@ -42,6 +42,10 @@ class Normalise(Handler):
         await self.outbox.delivered()
         await self._count(counted)
         return events
+
+    def origins(self, value: bytes, origin: Origin) -> set[tuple[int, int, int]]:
+        """The record's own place."""
+        return {(origin.partition, origin.offset, 0)}
 
     def given_up(self, value: bytes, origin: Origin) -> list[tuple[Origin, Counts]]:
         """As many posts as it has lines: it is not read again."""

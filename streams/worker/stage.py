@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import time
 
@@ -16,6 +18,7 @@ from streams.pipeline.frames import decode_frames
 from streams.view.live import Counts
 from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
+from streams.worker.sent_on import lies_in
 from streams.worker.watchdog import Partition
 
 __all__ = ["Events", "Handler", "origin_of", "refused"]
@@ -43,6 +46,7 @@ class Handler:
 
     name: str
     kind: type[Frame] = Frame  # what it reads
+    gives = ""  # the topic of its frames
 
     def __init__(self, runtime: Runtime, outbox: Outbox) -> None:
         self.runtime, self.outbox = runtime, outbox
@@ -57,6 +61,25 @@ class Handler:
             except Rejected as why:  # somebody else wrote to our inner topic
                 await self._refuse(origin_of(event), why.reason, str(why), event.value or b"", 0)
         return frames
+
+    async def was_sent_on(self, event: faust.Event) -> bool:
+        """Does what it makes of this record lie on the broker? Raises ServiceError if that cannot be asked."""
+        with contextlib.suppress(Rejected):
+            origins = self.origins(event.value or b"", origin_of(event))
+            written_s = self.written_s(event)
+            return bool(self.gives) and await asyncio.to_thread(
+                lies_in, self.runtime.settings, self.gives, origins, written_s
+            )
+        return False
+
+    def origins(self, value: bytes, origin: Origin) -> set[tuple[int, int, int]]:
+        """Partition, offset and turn of the frames it makes of a record. Raises Rejected if that is no frame."""
+        frames = decode_frames(value, self.kind)
+        return {(frame.origin.partition, frame.origin.offset, frame.origin.turn) for frame in frames}
+
+    def written_s(self, event: faust.Event) -> float:
+        """When the record was written, in epoch seconds."""
+        return event.message.timestamp
 
     async def give_up(self, event: faust.Event, detail: str) -> None:
         """Refuse a record as it came, but for one whose frames were all counted before: what they gave was sent on.

@@ -32,9 +32,9 @@ class Worker:
 
     name = "normalise"
 
-    def __init__(self, redis, settings, deadly=(POISON,), fault=Died):
+    def __init__(self, redis, settings, deadly=(POISON,), fault=Died, sent_on=(), unasked=None):
         self.runtime = SimpleNamespace(attempts=Attempts(redis, settings))
-        self.deadly, self.fault = deadly, fault
+        self.deadly, self.fault, self.sent_on, self.unasked = deadly, fault, sent_on, unasked
         self.handled, self.refused = [], []
 
     async def __call__(self, events):
@@ -43,6 +43,11 @@ class Worker:
                 raise self.fault("gone")
             self.handled.append(event.message.offset)
         return events
+
+    async def was_sent_on(self, event):
+        if self.unasked:
+            raise self.unasked
+        return event.message.offset in self.sent_on
 
     async def give_up(self, event, detail):
         self.refused.append(event.message.offset)
@@ -82,6 +87,36 @@ async def test_a_record_that_workers_died_on_twice_is_refused_unread_and_its_nei
 async def test_each_of_several_such_records_is_found(redis):
     _, last = await live_until_done(redis, load_settings(), range(8), deadly=(0, 7))
     assert last.refused == [0, 7] or last.refused == [7]
+
+
+async def test_what_was_sent_on_before_its_workers_were_killed_is_done_again_and_not_refused(redis):
+    """Of 2,694 posts of a take-over with two kills five were counted as matched and as refused."""
+    settings = load_settings()
+    for _ in range(careful.DEATHS):
+        with pytest.raises(Died):
+            await careful.handle(Worker(redis, settings), records(1, POISON))
+    worker = Worker(redis, settings, deadly=(), sent_on=(POISON,))
+    await careful.handle(worker, records(1, POISON))
+    assert worker.handled == [1, POISON] and worker.refused == []
+    assert await redis.hlen("crisis:attempts") == 0
+
+
+async def test_what_ends_workers_behind_that_is_refused_in_the_end_all_the_same(redis):
+    deaths, last = await live_until_done(redis, load_settings(), (1, POISON), sent_on=(POISON,))
+    assert deaths == careful.DEATHS_AFTER and last.refused == [POISON]
+
+
+async def test_that_the_broker_cannot_say_what_was_sent_on_is_not_held_against_the_record(redis):
+    settings = load_settings()
+    for _ in range(careful.DEATHS):
+        with pytest.raises(Died):
+            await careful.handle(Worker(redis, settings), records(POISON))
+    for _ in range(5):
+        with pytest.raises(ServiceError):
+            await careful.handle(Worker(redis, settings, unasked=ServiceError("away")), records(POISON))
+    worker = Worker(redis, settings)
+    await careful.handle(worker, records(POISON))
+    assert worker.refused == [POISON]
 
 
 class Sent:
