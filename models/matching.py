@@ -37,7 +37,6 @@ import numpy as np
 from models.errors import VersionMismatch
 from models.levels import MatchConfig, Thresholds
 from models.pairs import READINGS, Pairs, reached_by_scored, reached_by_screened, readings
-from models.reading import moved
 from models.records import Match, Post
 from models.standing import StandingQueries
 from models.telling import tell
@@ -85,8 +84,5 @@ class Matcher(StandingQueries):
             for at in asking:
                 taken[at] = not self.refusal(int(pairs.which[at]), posts[pairs.rows[at]])
             pairs = pairs.of(taken)
-        if posts is not None and self.head and self.head.languages:
-            by = self.head.spoken([post.lang for post in posts])[pairs.rows] * self.taught_aid[pairs.which]
-            pairs = pairs._replace(likely=moved(pairs.likely, by))
         read = pairs.of(readings(self, pairs))
         return list(zip(read.rows.tolist(), tell(self, post_ids, vectors, posts, read), strict=True))

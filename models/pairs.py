@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.reading import moved
 from models.records import KINDS, Kind, Post
 from models.standing import StandingQueries
 
@@ -38,6 +39,10 @@ def reached_by_scored(matcher: StandingQueries, vectors: np.ndarray, posts: Sequ
     which, levels = matcher.scored, matcher.levels
     likely = matcher.probabilities(vectors, which)
     shipped = matcher.directed(vectors, which) if likely is None else matcher.shared(vectors, likely, which)
+    if likely is not None and posts is not None and matcher.head and matcher.head.languages:
+        by = matcher.head.spoken([post.lang for post in posts])
+        likely = moved(likely, by[:, None] * matcher.taught_aid[which])
+        shipped = np.maximum(shipped, likely * matcher.taught_aid[which])
     added = None if posts is None else matcher.added(vectors, posts, which)
     scores = shipped
     if added is not None:

@@ -367,11 +367,30 @@ def test_what_explains_a_further_reading_adds_up_too():
     assert 1 / (1 + np.exp(-sum(told.terms.values()))) == pytest.approx(told.probability, abs=2e-3)
 
 
-def test_a_language_moves_the_probability_by_what_was_measured_and_neither_score_nor_level():
-    posts = [Post(str(i), "x", 0.0, 0.0, lang=lang) for i, lang in enumerate(("ht", "en"))]
-    made = matcher(NEED, learnt=head(languages={"ht": -1.0}))
-    there, here = made.match(["0", "1"], np.array([[0.3, 0, 0, 0]] * 2, np.float32), "axes", posts)
-    assert (there.score, there.level) == (here.score, here.level)
-    odds = [np.log(m.probability / (1 - m.probability)) for m in (there, here)]
-    assert odds[0] - odds[1] == pytest.approx(-1.0, abs=0.02)
-    assert there.terms == here.terms | {"language": -1.0}
+def test_a_language_moves_the_probability_by_what_was_measured_and_a_score_is_never_less():
+    """English posts that were likelier than not to be right gave no alert: of real ones .43 were found, since .48."""
+    posts = [Post(str(i), "x", 0.0, 0.0, lang=lang) for i, lang in enumerate(("ht", "en", "ar"))]
+    made = matcher(NEED, learnt=head(languages={"ht": -1.0, "ar": 2.0}))
+    less, here, more = made.match(["0", "1", "2"], np.array([[0.1, 0, 0, 0]] * 3, np.float32), "axes", posts)
+    odds = [np.log(m.probability / (1 - m.probability)) for m in (less, here, more)]
+    assert np.subtract(odds, odds[1]) == pytest.approx([-1.0, 0.0, 2.0], abs=0.02)
+    assert less.terms == here.terms | {"language": -1.0} and more.terms == here.terms | {"language": 2.0}
+    assert (less.score, less.level) == (here.score, here.level) and here.level == "suggestion"
+    assert more.score == pytest.approx(more.probability, abs=1e-3) and more.level == "alert"
+
+
+@given(
+    arrays(np.float32, (6, DIM), elements=st.floats(-0.5, 0.5, width=32)),
+    st.lists(st.sampled_from(["ht", "ar", "en"]), min_size=6, max_size=6),
+)
+def test_what_is_told_in_a_language_is_the_larger_of_the_score_and_the_probability_moved(vectors, langs):
+    learnt = head(actionable=Terms(query=0.0, gate=0.7, bias=0.3), languages={"ht": -1.5, "ar": 1.5})
+    made = matcher(NEED, OFFER, FOOD, CUSTOM, learnt=learnt)
+    posts = [Post(str(i), "x", 0.0, 0.0, lang=lang) for i, lang in enumerate(langs)]
+    plain, sure = made.scores(vectors), made.probabilities(vectors)
+    for match in made.match([post.id for post in posts], vectors, "axes", posts):
+        row, at = int(match.post_id), made.place[match.query_id]
+        by = 0.0 if match.query_id == CUSTOM.id else learnt.languages.get(langs[row], 0.0)
+        moved = 1 / (1 + np.exp(-np.log(sure[row, at] / (1 - sure[row, at])) - by))
+        assert match.probability == pytest.approx(moved, abs=1e-3)
+        assert match.score == pytest.approx(max(plain[row, at], moved if by else 0.0), abs=1e-3)

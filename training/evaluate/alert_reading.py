@@ -10,7 +10,7 @@ from msgspec import Struct
 from models.encoders.protocol import Encoder
 from models.matching import Matcher
 from models.reading import moved
-from models.records import PRIORITIES, is_notice
+from models.records import PRIORITIES, Post, is_notice
 from training.metrics.alerting import Told
 from training.posts import LabelledPost
 
@@ -56,17 +56,21 @@ class Reader:
         """langs: of the texts, which move probabilities; empty = not known."""
         vectors = self.encoder.encode(texts)
         matcher, scores = self.matcher, self.matcher.scores(vectors)
+        told = list(zip(texts, langs, strict=True)) if langs else []
+        posts = [Post(str(i), text, 0.0, 0.0, lang=lang) for i, (text, lang) in enumerate(told)]
         readings: list[list] = [[] for _ in texts]
         notices: list[list] = [[] for _ in texts]
-        for match in matcher.match([str(i) for i in range(len(texts))], vectors, matcher.encoder_version):
+        ids = [str(i) for i in range(len(texts))]
+        for match in matcher.match(ids, vectors, matcher.encoder_version, posts or None):
             (notices if is_notice(match.query_id) else readings)[int(match.post_id)].append(match)
         alerted = [found if found and found[0].level == "alert" else [] for found in readings]
+        sure = matcher.probabilities(vectors)
+        if sure is not None and matcher.head and langs:
+            sure = moved(sure, matcher.head.spoken(langs)[:, None] * matcher.taught_aid)
+            scores = np.maximum(scores, sure * matcher.taught_aid)
         aid = scores[:, self.aid]
         first = [self.ids[self.aid[i]] for i in aid.argmax(axis=1)] if len(texts) else []
-        sure = matcher.probabilities(vectors)
         if sure is not None and matcher.head:
-            if langs:
-                sure = moved(sure, matcher.head.spoken(langs)[:, None] * matcher.taught_aid)
             likeliest, standing = first, aid.max(axis=1, initial=0.0).astype(float)
             probability = sure[np.arange(len(texts)), [self.ids.index(query) for query in first]].astype(float)
         else:
