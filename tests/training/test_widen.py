@@ -41,9 +41,14 @@ def whole(tmp_path_factory):
     scores = np.array([0.0] * 4 + [-2.0] * 7 + [-8.0] * 53 + [-2.0, -2.0, -8.0], np.float32)
     torch.manual_seed(0)
     shape = BertConfig(
-        vocab_size=len(pieces), hidden_size=48, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96,
-        pad_token_id=1, initializer_range=0.2,
-    )  # fmt: skip
+        vocab_size=len(pieces),
+        hidden_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=96,
+        pad_token_id=1,
+        initializer_range=0.2,
+    )
     BertModel(shape, add_pooling_layer=False).save_pretrained(out)
     write_tokenizer(out, pieces, scores)
     write_modules(out, 48)
