@@ -38,10 +38,23 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "relatedness/": (
-        "sentence matching (FLORES) and relatedness of the default encoder; read `relatedness/report.md`",
+        "FLORES and relatedness of the default encoder, the version before; read `relatedness/report.md`",
         {
             "SemRel dev": "relatedness/SemRel2024 dev/mean",
             "STS-B": "relatedness/STS-B test/mean",
+        },
+    ),
+    "ntrex/": (
+        "sentence matching (NTREX-128) of the default encoder; read `ntrex/report.md`",
+        {"NTREX, the paper's languages": "matching/ntrex128/mean_paper"},
+    ),
+    "needs/": (
+        "relatedness, and needs by the directions alone, of the default encoder; read `needs/report.md`",
+        {
+            "SemRel dev": "relatedness/SemRel2024 dev/mean",
+            "STS-B": "relatedness/STS-B test/mean",
+            "needs, originals": "needs/originals",
+            "needs, translations": "needs/translations",
         },
     ),
     "encoder-": (
