@@ -102,9 +102,8 @@ def test_near_misses_are_scored_lower_than_before():
     assert again[near].mean() < first[near].mean() - 0.1
 
 
-@pytest.mark.data
 def test_the_job_calibrates_every_query_tells_what_it_measured_and_writes_nothing_that_is_shipped(
-    tmp_path, monkeypatch, capsys
+    data_dir, tmp_path, monkeypatch, capsys
 ):
     cache, result = tmp_path / "cache", tmp_path / "result.json"
     cache.mkdir()
