@@ -110,8 +110,7 @@ def cut(
     """Write the model of `source` with the `keep` pieces these texts need to `out`. Returns how many of how many.
 
     mask: the last piece, <mask>, is one of them; layers: those to keep, none = all; of_script: pieces of each script
-    that stay. Raises ConfigError where the model
-    has no such piece or layer.
+    that stay. Raises ConfigError where the model has no such piece or layer.
     """
     import torch
     from tokenizers import Tokenizer

@@ -70,6 +70,9 @@ async def _speak(view: LiveView, name: str, trouble: Callable[[], str], heard: a
             heard.set()
         except AWAY as error:
             log.info("Redis does not answer (%s): the page cannot know of %s", error or f"{TOLD_S:g} s", name)
+        except asyncio.CancelledError:
+            heard.set()  # Redis may have the word all the same: a source that took leave would be missed
+            raise
         stop_if_cancelled()
         await asyncio.sleep(EVERY_S)
 

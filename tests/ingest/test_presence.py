@@ -74,6 +74,21 @@ def test_a_file_whose_name_is_no_text_is_told_with_a_mark_in_its_place(settings)
     assert asyncio.run(sources(settings)) == {}
 
 
+async def test_who_leaves_while_redis_has_the_word_and_has_not_answered_is_not_missed(settings, monkeypatch):
+    there, put = asyncio.Event(), LiveView.put_source
+
+    async def put_and_wait(view, *said):
+        await put(view, *said)
+        there.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(LiveView, "put_source", put_and_wait)
+    async with present(settings, "stdin"):
+        await there.wait()
+        assert "stdin" in await sources(settings)
+    assert await sources(settings) == {}
+
+
 async def test_a_word_that_cannot_be_said_is_logged_and_ends_no_source(settings, caplog):
     asked = asyncio.Event()
 
