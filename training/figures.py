@@ -38,7 +38,7 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "relatedness/": (
-        "FLORES and relatedness of the default encoder, the version before; read `relatedness/report.md`",
+        "FLORES and relatedness of an earlier reader, fbd5631e5437; read `relatedness/report.md`",
         {
             "SemRel dev": "relatedness/SemRel2024 dev/mean",
             "STS-B": "relatedness/STS-B test/mean",
