@@ -9,7 +9,8 @@ of the opposite class among them:
 - cross-entropy of a linear head over all classes (queries and kinds of post that are none), labels smoothed;
 - supervised contrast (Khosla et al. 2020, https://arxiv.org/abs/2004.11362, eq. 2) over the whole batch;
 - hold: 1 − cosine to the vector the model gave before, so that relatedness and other languages stay what they were;
-- the same of translation pairs' texts, in the evened-out space.
+- the same of translation pairs' texts, in the evened-out space: to half of their own and half of their English's
+  vector, so that languages come nearer to each other while needs move apart.
 
 What is written reads texts into a space evened out half-way (Su et al. 2021), by the query sentences and everyday ones
 as they are read in the end: by the query sentences alone, which all tell of disasters, texts of other things come to
@@ -37,6 +38,7 @@ from models.text import Cleaning, clean
 from training import shorten
 from training.class_material import Taught, material
 from training.data import in_train_half, read_messages
+from training.evening import Evening, draw_together, even_out
 from training.files import data_dir, hash_rows
 from training.head import Config as HeadConfig
 from training.head import fit_classes
@@ -46,7 +48,7 @@ from training.loop import Pace, fit, minutes_left
 from training.losses import supervised_contrast
 from training.posts import classes, read_posts, written_posts
 from training.run_key import run_key
-from training.tower import Evening, Tower, even_out
+from training.tower import Tower
 from training.tower_files import write_tower
 
 __all__ = ["Config", "main"]
@@ -61,13 +63,13 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     epochs: float = 3.0  # over the posts
     batch: int = 48  # posts
     sentences: int = 24  # query sentences and background beside them
-    others: int = 16  # texts of translation pairs, held where they are
+    others: int = 32  # texts of translation pairs, held between where they and their English were
     rate: float = 1e-4  # of the layers
     head_rate: float = 12.0  # times that, of the head
     contrast: float = 0.3
     temperature: float = 0.1
     hold: float = 8.0
-    hold_others: float = 1.0
+    hold_others: float = 4.0
     smoothing: float = 0.05
     evened: float = 0.5  # 0 = the space as it is, 1 = all axes of equal variance
     written: int = 0  # of the posts at most; 0 = all
@@ -90,9 +92,10 @@ def main(config: Config) -> Path:
     began = time.monotonic()
     torch.manual_seed(config.seed)
     taught, names, standing = _material(config)
-    held, _ = shorten.material(
-        shorten.Config(data=config.data, written=config.written, pairs=10_000, seed=config.seed + 1)
+    held, partner = shorten.material(
+        shorten.Config(data=config.data, written=config.written, pairs=40_000, seed=config.seed + 1)
     )
+    translated = np.flatnonzero(partner != np.arange(len(held))) if config.data else np.arange(len(held))
     place = {name: i for i, name in enumerate(names)}
     labels, weights = np.array([place[label] for label in taught.labels]), torch.tensor(taught.weights)
     tower = Tower(config.model, config.frozen)
@@ -102,16 +105,19 @@ def main(config: Config) -> Path:
     # only what some step draws is read: at less than an epoch that is far from all
     drawn = np.stack(
         [
-            np.random.default_rng([config.seed, 2, step]).choice(len(held), config.others, replace=False)
+            np.random.default_rng([config.seed, 2, step]).choice(translated, config.others, replace=False)
             for step in range(steps)
         ]
     )
-    some = np.unique(drawn)
-    held, drawn = [held[i] for i in some], np.searchsorted(some, drawn)
+    english = partner[drawn]
+    some = np.unique([drawn, english])
+    held, drawn, english = [held[i] for i in some], np.searchsorted(some, drawn), np.searchsorted(some, english)
     read, read_held = tower.lower(tower.ids(taught.texts)), tower.lower(tower.ids(held))
     before, held_before = tower.read(read), tower.read(read_held)
     mean, turn = even_out(before[torch.from_numpy(standing)].numpy(), config.evened)
     evening = Evening(mean, turn)
+    beside = evening(held_before)
+    goals = F.normalize(beside[torch.from_numpy(drawn)] + beside[torch.from_numpy(english)], dim=-1)
     weight, bias = fit_classes(HeadConfig(), evening(before).numpy(), taught, names)
     head = torch.nn.Linear(weight.shape[1], len(names))
     head.load_state_dict({"weight": torch.tensor(weight).float(), "bias": torch.tensor(bias).float()})
@@ -128,9 +134,8 @@ def main(config: Config) -> Path:
         apart = supervised_contrast(space, wanted, config.temperature)
         moved = (1 - (vectors * before[torch.from_numpy(rows)]).sum(1)).mean()
         yield (named * weights[rows]).mean() + config.contrast * apart + config.hold * moved
-        others = drawn[step]
-        now = evening(tower.vectors([read_held[i] for i in others]))
-        yield config.hold_others * (1 - (now * evening(held_before[torch.from_numpy(others)])).sum(1)).mean()
+        now = evening(tower.vectors([read_held[i] for i in drawn[step]]))
+        yield config.hold_others * (1 - (now * goals[step]).sum(1)).mean()
 
     left = minutes_left(config.minutes, began)
     pace = Pace(steps, config.rate, max(1, steps // 10), config.seed, 200, clip=1.0, minutes=left)
@@ -142,6 +147,9 @@ def main(config: Config) -> Path:
     print(f"{len(taught.texts):,} texts, {trace.step:,} steps")
     shaping = [taught.texts[i] for i in np.flatnonzero(standing)] + (_everyday(config) if config.data else [])
     mean, turn = even_out(tower.read(tower.ids(shaping)).numpy(), config.evened)
+    if config.data:
+        now = Evening(mean, turn)(tower.read(read_held)).numpy()
+        turn = turn @ draw_together(now[drawn.ravel()], now[english.ravel()])
     return write_tower(tower, Path(config.out) / "model", mean, turn)
 
 

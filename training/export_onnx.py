@@ -31,12 +31,12 @@ from models.encoders.probes import PROBES, check_probes, probe_vectors
 from models.errors import ConfigError, EncoderError
 from models.queries import background_texts, load_queries
 from models.text import clean
+from training.evening import even_out
 from training.files import read_texts
 from training.jobs import code_version, machine, read_config, run
 from training.loop import CHECKPOINT
 from training.onnx_graph import encoder_graph, observed_ranges
 from training.teacher import teacher_path
-from training.tower import even_out
 
 __all__ = ["Config", "Learnt", "learnt_by", "main"]
 
@@ -51,7 +51,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     out: str = ""  # the bundle to write
     precision: str = "int8"  # or "fp32"
     reduce_range: bool = True  # 7 bits enter a product: 8 overflow on processors without VNNI, which then disagree
-    evened: float = 0.0  # share of an evening-out (training.tower) folded in behind the pooling; 0 = the space as it is
+    evened: float = (
+        0.0  # share of an evening-out (training.evening) folded in behind the pooling; 0 = the space as it is
+    )
     texts: str = ""  # file of texts like those to be served, for that and int8's scales; empty = the bundled queries
     max_texts: int = 2000  # of those, spread over the whole file
     licence: str = "as the model it was exported from"  # goes into the manifest

@@ -62,9 +62,9 @@ class Config(Shares, frozen=True, forbid_unknown_fields=True, kw_only=True):
     strength: float = 2.0
     # What the words' log-probability of a class counts beside the head's own. Learnt with the head, from posts held out
     # of the words, it did no better: right query in 20 languages .735 to .754, of real posts .31 to .41; so .750, .42.
-    # .25, .4, .55 under fed590484b28: right query first .795, .804, .816; alerts on real posts right .795, .805, .839;
-    # other real posts that alert 1.3, 1.2, .9 %; HumAID's requests, AP .156, .147, .141.
-    words: float = 0.55
+    # .4, .55 under 25baa1c53592: right query first .825, .831; real posts found .536, .519; alerts on real posts right
+    # .802, .811; other real posts that alert 1.3, 1.2 %; HumAID's requests, AP .142, .135.
+    words: float = 0.4
     iterations: int = 200
 
 

@@ -40,12 +40,13 @@ from models.queries import background_texts, load_queries
 from models.text import Cleaning, clean
 from training.corpus import pair_weights
 from training.data import training_pairs, unique_texts
+from training.evening import Evening, even_out
 from training.files import data_dir, hash_rows
 from training.jobs import run
 from training.loop import Pace, fit, minutes_left
 from training.posts import read_posts, written_posts
 from training.run_key import run_key
-from training.tower import Evening, Tower, even_out
+from training.tower import Tower
 from training.tower_files import write_tower
 
 __all__ = ["Config", "main", "material"]

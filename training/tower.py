@@ -24,7 +24,7 @@ from models.encoders.batching import pad
 from models.errors import ConfigError
 from training.loop import device, fast_dtype
 
-__all__ = ["Evening", "Tower", "even_out"]
+__all__ = ["Tower"]
 
 WIDTHS = (12, 16, 20, 24, 28, 32, 40, 48, 56, 64)  # tokens a part may be wide
 PARTS = 4  # of a batch, by length
@@ -116,29 +116,6 @@ class Tower:
             for layer in self.staying:
                 states = _first(layer(states, away))
         return states, mask, away
-
-
-class Evening(torch.nn.Module):
-    """Unit vectors in the space evened out: normalise((v − mean) @ turn)."""
-
-    def __init__(self, mean: np.ndarray, turn: np.ndarray) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.from_numpy(mean))
-        self.register_buffer("turn", torch.from_numpy(turn))
-
-    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        return F.normalize((vectors - self.mean) @ self.turn, dim=-1)
-
-
-def even_out(vectors: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """(d,) mean and (d, d) turn: (v − mean) @ turn has variance λ^(1 − share) where v had λ (Su et al. 2021).
-
-    An axis of less than a thousandth of the widest counts as that: noise is not blown up.
-    """
-    mean = vectors.mean(axis=0)
-    variance, axes = np.linalg.eigh(np.cov((vectors - mean).T))
-    variance = np.maximum(variance, variance[-1] * 1e-3)
-    return mean.astype(np.float32), ((axes * variance ** (-share / 2)) @ axes.T).astype(np.float32)
 
 
 def _batches(order: np.ndarray, title: str) -> Iterable[np.ndarray]:

@@ -21,7 +21,7 @@ def test_every_event_has_posts_of_every_use_in_the_promised_numbers():
             assert (count, uses) == (160, {"stream": 80, "needs and offers": 40, "near misses": 40}), event
         elif event.startswith(("105-", "106-")):  # several things at once
             assert (count, uses.keys()) == (25 if event.startswith("105-") else 14, {"several"}), event
-        elif event.startswith(("61-", "75-", "87-", "101-")):
+        elif event.startswith(("61-", "75-", "87-", "101-", "149-")):
             assert (count, uses) == (40, {"needs and offers": 24, "near misses": 16}), event
         elif 120 <= number <= 132:
             assert (count, uses) == (150, {"stream": 80, "needs and offers": 40, "near misses": 30}), event

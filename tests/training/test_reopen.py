@@ -8,7 +8,8 @@ from models.encoders.transformer import TransformerEncoder
 from models.errors import ConfigError, EncoderError
 from tests.models.tiny_transformer import TEXTS, save_tiny
 from training import export_onnx, reopen
-from training.tower import Tower, even_out
+from training.evening import even_out
+from training.tower import Tower
 from training.tower_files import write_tower
 
 
