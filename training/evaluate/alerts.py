@@ -129,6 +129,8 @@ def _written(reader: Reader, config: Config) -> tuple[Parts, dict, str]:
     groups |= {"8 other languages": lambda post: post.event.startswith("87-")}
     groups |= {"8 new languages": lambda post: post.event.startswith("101-")}
     groups |= {"4 events": lambda post: post.event.startswith(("127-", "128-", "129-", "130-"))}  # ro, he, ml, si
+    groups |= {"dry and short": lambda post: post.event.startswith("149-")}
+    groups |= {"all but those": lambda post: not post.event.startswith("149-")}  # what judged before them
     posts = [p for p in written_posts() if p.judges]
     found, details, told = _labelled(reader, config, "written", [p for p in posts if p.use != "several"], groups)
     several = judge(reader, [p for p in posts if p.use == "several"])
