@@ -37,12 +37,9 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
             "SemRel dev": "relatedness/SemRel2024 dev/mean",
         },
     ),
-    "relatedness/": (
-        "FLORES and relatedness of an earlier reader, fbd5631e5437; read `relatedness/report.md`",
-        {
-            "SemRel dev": "relatedness/SemRel2024 dev/mean",
-            "STS-B": "relatedness/STS-B test/mean",
-        },
+    "flores/": (
+        "sentence matching (FLORES-200 devtest) of the default encoder; read `flores/report.md`",
+        {"FLORES, the paper's languages": "matching/flores200 devtest/mean_paper"},
     ),
     "ntrex/": (
         "sentence matching (NTREX-128) of the default encoder; read `ntrex/report.md`",
@@ -77,8 +74,17 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
             "languages": "languages",
         },
     ),
+    "classes-reader/": (
+        "the same of the default encoder; read `classes-reader/report.md`",
+        {
+            "CrisisLex": "classes/crisislex-t26/d_avg",
+            "CrisisNLP": "classes/crisisnlp-crowdflower/d_avg",
+            "stance": "classes/covid-vaccine-stance/d_avg",
+            "SAD Stress": "classes/sad-stress/d_avg",
+        },
+    ),
     "classes/": (
-        "posts of one class: D_avg; read `classes/report.md`",
+        "posts of one class: D_avg, static encoder; read `classes/report.md`",
         {
             "CrisisLex": "classes/crisislex-t26/d_avg",
             "CrisisNLP": "classes/crisisnlp-crowdflower/d_avg",

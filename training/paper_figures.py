@@ -31,7 +31,7 @@ PRINTED = {  # what a line says of it → the paper's system
 VERSIONS = {
     "ac93f52d0aeb": "static",
     "a0f58d11e263": "static, before the robust job",
-    "88ea2ac722eb": "reads in context",
+    "25baa1c53592": "reads in context",
 }
 
 
