@@ -51,9 +51,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     out: str = ""  # the bundle to write
     precision: str = "int8"  # or "fp32"
     reduce_range: bool = True  # 7 bits enter a product: 8 overflow on processors without VNNI, which then disagree
-    evened: float = (
-        0.0  # share of an evening-out (training.evening) folded in behind the pooling; 0 = none
-    )
+    evened: float = 0.0  # share of an evening-out (training.evening) folded in behind the pooling; 0 = none
     texts: str = ""  # file of texts like those to be served, for that and int8's scales; empty = the bundled queries
     max_texts: int = 2000  # of those, spread over the whole file
     licence: str = "as the model it was exported from"  # goes into the manifest
