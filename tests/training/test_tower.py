@@ -82,7 +82,7 @@ def test_a_shortened_model_has_the_layers_that_were_kept_and_comes_nearer_to_the
 
 
 def test_an_adapted_model_reads_into_the_evened_out_space_and_tells_classes_apart(short, tmp_path, jobs_alone):
-    given = dict(frozen=1, batch=16, sentences=8, others=4, written=240, data=False)
+    given = dict(frozen=1, batch=16, sentences=8, others=4, hold_others=1.0, written=240, data=False)
     learnt = adapt.Config(str(short), str(tmp_path / "learnt"), **given, epochs=8, rate=2e-3)
     out = adapt.main(learnt)
     model = SentenceTransformer(str(out), device="cpu")
