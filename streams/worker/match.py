@@ -160,4 +160,7 @@ class WithBatch:
         ids = set(post_ids)
         known = {a.alert_id: a for a in await self._view.alerts_of(ids)}
         given = {a.alert_id: a for a in self.given if ids & {a.post.id, account_of(a.post.id)}}
-        return list((known | given).values())
+        for alert_id, alert in known.items():  # a batch that is read again is older than what is known of it
+            if alert_id not in given or given[alert_id].revision < alert.revision:
+                given[alert_id] = alert
+        return list(given.values())

@@ -185,6 +185,33 @@ async def test_an_edit_that_still_matches_keeps_its_alert_and_one_that_does_not_
     assert (gone.status, gone.withdrawn_because) == ("withdrawn", "edited")
 
 
+SAID = st.tuples(st.sampled_from((HELP, HELP + " quickly", "fine weather today")), st.integers(0, 3), st.booleans())
+
+
+@given(first=st.integers(0, 3), edits=st.lists(SAID, min_size=1, max_size=5), again_from=st.integers(0, 5))
+async def test_the_last_edit_is_what_is_told_whatever_the_clocks_say_and_when_it_is_all_read_again(
+    encoder, matcher, first, edits, again_from
+):
+    """Milliseconds collide where a backlog is read, and an alert grows by a revision when its cluster is known."""
+    known, told, states = MemoryAlerts(), {}, [(HELP, first, False), *edits]
+
+    async def read(at, text, ms, placed):
+        kind, seen_at = "update" if at else "create", 10 + ms / 1000
+        news = await settled(Frame(Origin(0, at), posts(text, kind=kind, seen_at=seen_at)), encoder, matcher, known)
+        if placed:
+            news += await known.put_alerts([place_in_cluster(a, f"c{at}") for a in known.by_id.values()])
+        for alert in news:
+            assert told.setdefault((alert.alert_id, alert.revision), alert) == alert
+
+    for number, state in enumerate(states):
+        await read(number, *state)
+    for number in range(again_from, len(states)):
+        await read(number, *states[number])
+    (alert,) = known.by_id.values()
+    text = states[-1][0]
+    assert (alert.status, alert.post.text) == (("active", text) if text.startswith(HELP) else ("withdrawn", ""))
+
+
 async def test_a_post_deleted_while_it_is_under_way_gets_no_alert(encoder, matcher):
     known = MemoryAlerts()
     await settled(Frame(Origin(1, 0), [], deletions=[Deletion("p0", 5.0)]), encoder, matcher, known)

@@ -38,10 +38,23 @@ async def with_withdrawals(frame: MatchedFrame, alerts: list[Alert], known: Aler
     gone = await known.gone({a.post.id for a in alerts}) if alerts else set()
     kept = [a for a in alerts if a.post.id not in gone]
     causes = {p.id: p for p in frame.posts if p.kind == "update"} | {d.id: d for d in frame.deletions}
+    earlier = {a.alert_id: a for a in await known.alerts_of(causes)} if causes else {}
     ids = {a.alert_id for a in kept}
-    earlier = await known.alerts_of(causes) if causes else []
-    return kept + [
+    return [after(earlier.get(a.alert_id), a) for a in kept] + [
         blank(withdraw(a, causes.get(a.post.id) or causes[account_of(a.post.id)]))
-        for a in earlier
+        for a in earlier.values()
         if a.status == "active" and a.alert_id not in ids
     ]
+
+
+def after(earlier: Alert | None, edited: Alert) -> Alert:
+    """The alert of an edited post, as an update of what was told of it.
+
+    Times alone do not tell which state is the later: an edit may be read in the millisecond of the post, or by a
+    machine whose clock is behind. An edit that is read again is what was told of it.
+    """
+    if earlier is None:
+        return edited
+    if (earlier.seen_at, earlier.post) == (edited.seen_at, edited.post):
+        return earlier
+    return msgspec.structs.replace(edited, revision=max(edited.revision, earlier.revision + 1))
