@@ -12,8 +12,9 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import NoError
 from kafka.structs import OffsetAndMetadata
 
-from models.records import Frame
+from models.records import Frame, MatchedFrame
 from streams.broker.topics import make_topics, widen_topics
+from streams.pipeline.outcomes import through
 from streams.worker.renewed import TopicIds
 
 pytestmark = pytest.mark.redis
@@ -24,6 +25,27 @@ DEFAULT_S = 300.0  # after which Kafka's clients ask anew which partitions there
 
 def said(numbers) -> list[bytes]:
     return [json.dumps({"id": f"r-{n}", "text": f"we need water at house {n}", "lang": "en"}).encode() for n in numbers]
+
+
+async def posts_on(live, topic: str, kind: type) -> set[str]:
+    return {post.id for frame in await asyncio.to_thread(live.frames, topic, kind) for post in frame.posts}
+
+
+async def make_anew(live, client: KafkaAdminClient, name: str) -> None:
+    client.delete_topics([name])
+    await live.become(lambda: asyncio.to_thread(lambda: name not in client.list_topics()))
+    await asyncio.to_thread(make_topics, live.settings)
+
+
+async def commit(live, client: KafkaAdminClient, topic: str, offset: int) -> None:
+    """What the group says it has read; takes until it has seen that its worker is gone."""
+    group, at = f"{live.settings.topics.prefix}crisis", OffsetAndMetadata(offset, "", -1)
+
+    async def committed() -> bool:
+        told = await asyncio.to_thread(client.alter_group_offsets, group, {TopicPartition(topic, 0): at})
+        return not any(code is not NoError for code in told.values())
+
+    await live.become(committed)
 
 
 async def test_posts_on_a_topic_that_was_deleted_and_made_anew_are_read_though_their_offsets_were_read_before(start):
@@ -54,8 +76,7 @@ async def test_posts_on_a_topic_that_was_deleted_and_made_anew_are_read_though_t
 
         # a worker that the deletion sent back to its last commit may have told the first ones again: at least once
         async def new_ones() -> bool:
-            frames = await asyncio.to_thread(live.frames, "posts.clean", Frame)
-            return {post.id for frame in frames for post in frame.posts} >= {f"r-{n}" for n in range(100, 105)}
+            return await posts_on(live, "posts.clean", Frame) >= {f"r-{n}" for n in range(100, 105)}
 
         await live.become(new_ones)
 
@@ -95,28 +116,39 @@ async def test_offsets_of_a_deleted_topic_that_were_committed_once_more_hide_not
             live.settings.topics.name("posts.clean"),
             KafkaAdminClient(bootstrap_servers=live.settings.broker.bootstrap),
         )
-        client.delete_topics([name])
-        await live.become(lambda: asyncio.to_thread(lambda: name not in client.list_topics()))
-        await asyncio.to_thread(make_topics, live.settings)
-        group = f"{live.settings.topics.prefix}crisis"
-
-        async def committed() -> bool:  # once the group has seen that the worker is gone
-            told = await asyncio.to_thread(
-                client.alter_group_offsets, group, {TopicPartition(name, 0): OffsetAndMetadata(OLD, "", -1)}
-            )
-            return not any(code is not NoError for code in told.values())
-
-        await live.become(committed)
+        await make_anew(live, client, name)
+        await commit(live, client, name, OLD)
         client.close()
         alone = await live.start_worker("--agents", "normalise")
         for n in range(NEW):  # one after the other: what comes together shares a record
 
             async def there(post: str = f"r-{100 + n}") -> bool:  # beside what the killed worker had not committed
-                frames = await asyncio.to_thread(live.frames, "posts.clean", Frame)
-                return any(one.id == post for frame in frames for one in frame.posts)
+                return post in await posts_on(live, "posts.clean", Frame)
 
             await live.send(said([100 + n]))
             await live.become(there)
         await live.kill(alone)
         await live.start_worker()
         await live.until_through(OLD + NEW)
+
+
+async def test_posts_that_are_told_again_on_a_topic_that_was_made_anew_are_counted_once(start):
+    async with start(partitions=1) as live:
+        worker = await live.start_worker()
+        await live.send(said(range(OLD)), frame_posts=1)
+        await live.until_through(OLD)
+        await live.kill(worker)
+        client = KafkaAdminClient(bootstrap_servers=live.settings.broker.bootstrap)
+        await make_anew(live, client, live.settings.topics.name("posts.clean"))
+        await commit(live, client, live.settings.topics.name("posts.raw"), 0)
+        client.close()
+        await live.start_worker()
+        await live.send(said([100]))  # what comes before it on the one partition is counted before it
+
+        async def matched() -> bool:
+            return "r-100" in await posts_on(live, "posts.matched", MatchedFrame)
+
+        await live.become(matched)
+        counts = await live.until_through(OLD + 1)
+        assert await posts_on(live, "posts.clean", Frame) == {f"r-{n}" for n in [*range(OLD), 100]}, "told again"
+        assert (counts["read"], through(counts)) == (OLD + 1, OLD + 1)
