@@ -10,7 +10,8 @@ of the opposite class among them:
 - supervised contrast (Khosla et al. 2020, https://arxiv.org/abs/2004.11362, eq. 2) over the whole batch;
 - hold: 1 − cosine to the vector the model gave before, so that relatedness and other languages stay what they were;
 - the same of translation pairs' texts, in the evened-out space: to half of their own and half of their English's
-  vector, so that languages come nearer to each other while needs move apart.
+  vector, so that languages come nearer to each other while needs move apart; and of English ones as people type
+  them, to the vector of what was meant.
 
 What is written reads texts into a space evened out half-way (Su et al. 2021), by the query sentences and everyday ones
 as they are read in the end: by the query sentences alone, which all tell of disasters, texts of other things come to
@@ -46,7 +47,9 @@ from training.jobs import run
 from training.labels import everyday
 from training.loop import Pace, fit, minutes_left
 from training.losses import supervised_contrast
+from training.noise.mix import MIX_RATE
 from training.posts import classes, read_posts, written_posts
+from training.robust_texts import Text, noised
 from training.run_key import run_key
 from training.tower import Tower
 from training.tower_files import write_tower
@@ -64,6 +67,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     batch: int = 48  # posts
     sentences: int = 24  # query sentences and background beside them
     others: int = 32  # texts of translation pairs, held between where they and their English were
+    slips: int = 12_000  # English ones as people type them, among those, held where they stand without a slip
     rate: float = 1e-4  # of the layers
     head_rate: float = 12.0  # times that, of the head
     contrast: float = 0.3
@@ -80,7 +84,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 PRESETS = {
     "laptop": Config(),
-    "smoke": Config(frozen=0, epochs=1, batch=16, sentences=8, others=4, written=400, data=False),
+    "smoke": Config(frozen=0, epochs=1, batch=16, sentences=8, others=4, slips=40, written=400, data=False),
     # Five times the batch at twice the rate, for more epochs. Not run yet where it is meant to; see training.shorten.
     "h200": Config(epochs=6.0, batch=256, sentences=128, others=96, rate=2e-4, data=False, minutes=9),
 }
@@ -95,6 +99,7 @@ def main(config: Config) -> Path:
     held, partner = shorten.material(
         shorten.Config(data=config.data, written=config.written, pairs=40_000, seed=config.seed + 1)
     )
+    held, partner, meant = _with_slips(held, partner, config)
     translated = np.flatnonzero(partner != np.arange(len(held))) if config.data else np.arange(len(held))
     place = {name: i for i, name in enumerate(names)}
     labels, weights = np.array([place[label] for label in taught.labels]), torch.tensor(taught.weights)
@@ -111,13 +116,14 @@ def main(config: Config) -> Path:
     )
     english = partner[drawn]
     some = np.unique([drawn, english])
+    slipped = torch.from_numpy(drawn >= meant)[..., None]
     held, drawn, english = [held[i] for i in some], np.searchsorted(some, drawn), np.searchsorted(some, english)
     read, read_held = tower.lower(tower.ids(taught.texts)), tower.lower(tower.ids(held))
     before, held_before = tower.read(read), tower.read(read_held)
     mean, turn = even_out(before[torch.from_numpy(standing)].numpy(), config.evened)
     evening = Evening(mean, turn)
     beside = evening(held_before)
-    goals = F.normalize(beside[torch.from_numpy(drawn)] + beside[torch.from_numpy(english)], dim=-1)
+    goals = F.normalize(beside[torch.from_numpy(drawn)] * ~slipped + beside[torch.from_numpy(english)], dim=-1)
     weight, bias = fit_classes(HeadConfig(), evening(before).numpy(), taught, names)
     head = torch.nn.Linear(weight.shape[1], len(names))
     head.load_state_dict({"weight": torch.tensor(weight).float(), "bias": torch.tensor(bias).float()})
@@ -151,6 +157,15 @@ def main(config: Config) -> Path:
         now = Evening(mean, turn)(tower.read(read_held)).numpy()
         turn = turn @ draw_together(now[drawn.ravel()], now[english.ravel()])
     return write_tower(tower, Path(config.out) / "model", mean, turn)
+
+
+def _with_slips(held: list[str], partner: np.ndarray, config: Config) -> tuple[list[str], np.ndarray, int]:
+    """The texts and, behind them, `slips` of their English sides as people type them (RoLASER's noises, Nishimwe,
+    Sagot, Bawden 2024, section 3), whose partner is the text as it was meant; and where those begin."""
+    sides = np.unique(partner)
+    sides = np.random.default_rng([config.seed, 3]).permutation(sides)[: min(config.slips, len(sides))]
+    typed = noised([Text(held[i], "en") for i in sides], MIX_RATE, config.seed)
+    return [*held, *(clean(text, Cleaning()) for text in typed)], np.concatenate([partner, sides]), len(held)
 
 
 def _everyday(config: Config) -> list[str]:

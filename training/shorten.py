@@ -1,6 +1,7 @@
-"""Take layers out of a sentence encoder and teach what is left to give the whole one's vectors.
+"""Take layers out of a sentence encoder, and teach what is left to give the whole one's vectors.
 
     python -m training.shorten laptop model=DIR out=DIR keep=0,1,2,3,4,8,9,10,11
+    python -m training.shorten laptop model=DIR out=DIR inner=768 frozen=0      # all layers narrower, too
     python -m training.shorten h200 model=lent/model out=lent/short     # on a lent machine, nine minutes at a time
 
 Self-distillation (Reimers, Gurevych 2020, https://arxiv.org/abs/2004.09813; which layers to take out: Sajjad et al.
@@ -49,7 +50,7 @@ from training.run_key import run_key
 from training.tower import Tower
 from training.tower_files import write_tower
 
-__all__ = ["Config", "main", "material"]
+__all__ = ["Config", "Lesson", "learn", "lesson", "main", "material"]
 
 HELD_OUT = 400  # texts that say how near the student has come
 
@@ -61,6 +62,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     out: str = ""  # directory to write
     keep: tuple[int, ...] = (0, 1, 2, 3, 4, 8, 9, 10, 11)  # the nine that alone come nearest to all twelve
     frozen: int = 5  # lower layers that stay as they are
+    inner: int = 0  # neurons that the feed-forward part of each layer keeps; 0 = all
     pairs: int = 30_000  # drawn over all languages, thin ones more often than their share
     lang_temperature: float = 0.3  # see corpus.pair_weights
     english: float = 0.4  # share of the English side in the target of a text
@@ -102,11 +104,17 @@ def material(config: Config) -> tuple[list[str], np.ndarray]:
     return known, partner
 
 
-def main(config: Config) -> Path:
-    if not config.model or not config.out:
-        raise ConfigError("set model=DIR and out=DIR")
-    began = time.monotonic()
-    torch.manual_seed(config.seed)
+class Lesson(Struct, frozen=True):
+    """What a student learns: texts, their pieces, and the vectors it is to give them, in the evened-out space."""
+
+    texts: list[str]
+    ids: list[list[int]]
+    target: torch.Tensor  # (n, d) unit rows
+    evening: Evening
+
+
+def lesson(config: Config) -> Lesson:
+    """Read by the whole encoder, once for as many students as there are."""
     texts, partner = material(config)
     teacher = Tower(config.model, 0)
     ids = teacher.ids(texts)
@@ -115,13 +123,27 @@ def main(config: Config) -> Path:
     own = evening(found)
     share = config.english * torch.from_numpy(partner != np.arange(len(texts)))[:, None]
     target = F.normalize((1 - share) * own + share * own[torch.from_numpy(partner)], dim=-1)
-    student = Tower(config.model, config.frozen, config.keep)
+    return Lesson(texts, ids, target, evening)
+
+
+def main(config: Config) -> Path:
+    if not config.model or not config.out:
+        raise ConfigError("set model=DIR and out=DIR")
+    began = time.monotonic()
+    torch.manual_seed(config.seed)
+    return learn(config, lesson(config), began)
+
+
+def learn(config: Config, lesson: Lesson, began: float) -> Path:
+    """The student as a directory. began: time.monotonic() of what `minutes` counts from."""
+    student = Tower(config.model, config.frozen, config.keep, config.inner)
+    texts, ids = lesson.texts, lesson.ids
     order = np.random.default_rng(config.seed).permutation(len(texts))
     held, learnt = order[: min(HELD_OUT, len(order) // 10)], order[min(HELD_OUT, len(order) // 10) :]
 
     def away(rows: np.ndarray) -> torch.Tensor:
-        vectors = evening(student.vectors([ids[i] for i in rows]))
-        return (1 - (vectors * target[torch.from_numpy(rows)]).sum(1)).mean()
+        vectors = lesson.evening(student.vectors([ids[i] for i in rows]))
+        return (1 - (vectors * lesson.target[torch.from_numpy(rows)]).sum(1)).mean()
 
     def losses(step: int) -> Iterator[torch.Tensor]:
         yield away(np.random.default_rng([config.seed, step]).choice(learnt, min(config.batch, len(learnt)), False))

@@ -37,10 +37,11 @@ Text = list[int] | torch.Tensor  # a text's pieces, or the states the staying la
 class Tower:
     """Texts to unit vectors. `frozen` lower layers stay as they are, `learning` holds the others."""
 
-    def __init__(self, folder: str | Path, frozen: int, keep: Sequence[int] = ()) -> None:
-        """folder: a BERT directory with mean pooling. keep: its layers to take, in order; none = all.
+    def __init__(self, folder: str | Path, frozen: int, keep: Sequence[int] = (), inner: int = 0) -> None:
+        """folder: a BERT directory with mean pooling. keep: its layers to take, in order; none = all. inner: neurons
+        that each layer's feed-forward part keeps; 0 = all.
 
-        Raises ConfigError where a layer is asked for that is not there.
+        Raises ConfigError where a layer, or a neuron, is asked for that is not there.
         """
         self.folder = Path(folder)
         self.model = BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager").eval()
@@ -50,6 +51,12 @@ class Tower:
                 raise ConfigError(f"keep={','.join(map(str, keep))}: {folder} has layers 0 to {len(layers) - 1}")
             self.model.encoder.layer = layers = torch.nn.ModuleList(layers[i] for i in keep)
             self.model.config.num_hidden_layers = len(keep)
+        if inner:
+            if inner > self.model.config.intermediate_size:
+                raise ConfigError(f"inner={inner}: {folder} has {self.model.config.intermediate_size} neurons a layer")
+            for layer in layers:
+                _narrow(layer, inner)
+            self.model.config.intermediate_size = inner
         self.model.requires_grad_(False).to(where := device())
         self._where = where
         self.staying, self.learning = list(layers[:frozen]), torch.nn.ModuleList(layers[frozen:])
@@ -116,6 +123,16 @@ class Tower:
             for layer in self.staying:
                 states = _first(layer(states, away))
         return states, mask, away
+
+
+def _narrow(layer: torch.nn.Module, inner: int) -> None:
+    """Keep the neurons of the feed-forward part through which most can pass: norm of what enters times what leaves."""
+    enter, leave = layer.intermediate.dense, layer.output.dense
+    strength = enter.weight.detach().norm(dim=1) * leave.weight.detach().norm(dim=0)
+    kept = strength.topk(inner).indices.sort().values
+    enter.weight, enter.bias = torch.nn.Parameter(enter.weight[kept]), torch.nn.Parameter(enter.bias[kept])
+    leave.weight = torch.nn.Parameter(leave.weight[:, kept])
+    enter.out_features = leave.in_features = inner
 
 
 def _batches(order: np.ndarray, title: str) -> Iterable[np.ndarray]:

@@ -159,7 +159,7 @@ def test_sets_of_others_are_measured_without_their_files(reader):
 
 def test_every_figure_that_is_asked_for_is_measured(reader, tmp_path):
     words = ["smoke", "encoder=flood", f"out={tmp_path / 'alerts.json'}", "sample=40", "repeats=5"]
-    out = alerts.main(command.read_alert_words(words))
+    out = alerts.main(command.read_job("alerts", words))
     record = json.loads(out.read_text("utf-8"), parse_constant=pytest.fail)  # strict JSON: no NaN
     assert {"command", "commit", "machine", "data_hash", "seed", "metrics"} <= set(record)
     metrics = record["metrics"]
@@ -175,10 +175,10 @@ def test_every_figure_that_is_asked_for_is_measured(reader, tmp_path):
 
 
 def test_the_command_takes_no_preset_a_preset_and_knobs_and_only_known_sets():
-    assert command.read_alert_words([]) == command.read_alert_words(["laptop"]) == alerts.Config()
-    assert command.read_alert_words(["sets=demo,written", "sample=5"]).sets == ("demo", "written")
+    assert command.read_job("alerts", []) == command.read_job("alerts", ["laptop"]) == alerts.Config()
+    assert command.read_job("alerts", ["sets=demo,written", "sample=5"]).sets == ("demo", "written")
     with pytest.raises(ConfigError, match="samples"):
-        command.read_alert_words(["samples=5"])
+        command.read_job("alerts", ["samples=5"])
     with pytest.raises(ConfigError, match="choose from written"):
         alerts.main(msgspec.structs.replace(alerts.Config(), sets=("tweets",)))
 

@@ -6,7 +6,7 @@ import pytest
 from models.feedback.choice import Copies
 from models.feedback.fit import Space
 from training.evaluate import feedback
-from training.evaluate.__main__ import read_feedback_words
+from training.evaluate.__main__ import read_job
 
 CONFIG = feedback.Config(labels=(20, 40), positives=4)
 
@@ -36,5 +36,5 @@ def test_a_summary_tells_the_gain_and_who_got_worse():
 
 
 def test_the_preset_may_be_left_out():
-    assert read_feedback_words(["wrong=0.2"]).wrong == 0.2
-    assert read_feedback_words(["smoke"]) == feedback.PRESETS["smoke"]
+    assert read_job("feedback", ["wrong=0.2"]).wrong == 0.2
+    assert read_job("feedback", ["smoke"]) == feedback.PRESETS["smoke"]

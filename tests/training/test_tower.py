@@ -13,6 +13,7 @@ from training import adapt, shorten
 from training.metrics import class_similarity
 from training.posts import written_posts
 from training.tower import Tower
+from training.tower_files import write_tower
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +83,8 @@ def test_a_shortened_model_has_the_layers_that_were_kept_and_comes_nearer_to_the
 
 
 def test_an_adapted_model_reads_into_the_evened_out_space_and_tells_classes_apart(short, tmp_path, jobs_alone):
-    given = dict(frozen=1, batch=16, sentences=8, others=4, hold_others=1.0, written=240, data=False)
-    learnt = adapt.Config(str(short), str(tmp_path / "learnt"), **given, epochs=8, rate=2e-3)
+    given = dict(frozen=1, batch=16, sentences=8, others=4, slips=0, hold_others=1.0, written=240, data=False)
+    learnt = adapt.Config(str(short), str(tmp_path / "learnt"), **given, epochs=16, rate=2e-3)
     out = adapt.main(learnt)
     model = SentenceTransformer(str(out), device="cpu")
     assert [type(module).__name__ for module in model] == ["Transformer", "Pooling", "Normalize", "Dense", "Normalize"]
@@ -102,3 +103,32 @@ def test_an_adapted_model_reads_into_the_evened_out_space_and_tells_classes_apar
 
     still = adapt.main(adapt.Config(str(short), str(tmp_path / "still"), **given, epochs=0, rate=0.0))
     assert told_apart(out) > told_apart(still) + 0.01  # `still` is evened out in the same way, and nothing learnt
+
+
+def test_a_narrower_tower_reads_as_the_whole_one_where_what_it_lost_carries_nothing(folder, tmp_path):
+    texts, whole = texts_of(folder), Tower(folder, 0)
+    size = whole.model.config.intermediate_size
+    with torch.no_grad():
+        for layer in whole.model.encoder.layer:
+            layer.output.dense.weight[:, ::2] = 0.0  # every second neuron tells nothing
+    write_tower(whole, tmp_path / "idle")
+    narrow = Tower(tmp_path / "idle", 0, inner=size // 2)
+    assert ((narrow.read(narrow.ids(texts)) * whole.read(whole.ids(texts))).sum(1) > 0.9999).all()
+    again = Tower(write_tower(narrow, tmp_path / "narrow"), 0)
+    assert again.model.config.intermediate_size == size // 2
+    assert ((again.read(again.ids(texts)) * whole.read(whole.ids(texts))).sum(1) > 0.9999).all()
+
+
+def test_more_neurons_than_there_are_are_refused(folder):
+    with pytest.raises(ConfigError, match="neurons a layer"):
+        Tower(folder, 0, inner=10**6)
+
+
+def test_english_texts_are_held_as_people_type_them_beside_what_they_meant():
+    held, partner = ["we need water tomorrow morning", "necesitamos agua", "the bridge is gone"], np.array([0, 0, 2])
+    texts, meant, begin = adapt._with_slips(held, partner, adapt.Config(slips=12, seed=3))
+    assert (texts[:3], begin, sorted(meant[3:])) == (held, 3, [0, 2])  # English sides alone, each once
+    for seed in range(5):  # a slip does not befall every text
+        typed, meant, _ = adapt._with_slips(held, partner, adapt.Config(slips=1, seed=seed))
+        assert len(typed) == 4 and meant[3] in (0, 2)
+    assert adapt._with_slips(held, partner, adapt.Config(slips=0))[0] == held

@@ -10,6 +10,7 @@
     python -m training.evaluate curve                               # what more posts to learn from are worth (curve.py)
     python -m training.evaluate ablation                            # what each part of a score is worth (ablation.py)
     python -m training.evaluate scales                              # other ways to a probability (scales.py)
+    python -m training.evaluate sizes model=DIR out=DIR             # layers and width of the reader (sizes.py)
 
 A section that is done is kept in CRISIS_CACHE, so that a killed run goes on where it was; other knobs or another
 encoder start it anew. `speed` is always measured again: it is the machine's as much as the encoder's.
@@ -21,6 +22,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ import msgspec
 
 from models.errors import ConfigError
 from training import evaluate_clusters
-from training.evaluate import ablation, alerts, curve, feedback, plots, report, scales
+from training.evaluate import ablation, alerts, curve, feedback, plots, report, scales, sizes
 from training.evaluate.config import MEASURES as NAMES
 from training.evaluate.config import PRESETS, Config
 from training.evaluate.measures import MEASURES, load
@@ -109,45 +111,16 @@ def read_words(argv: Sequence[str]) -> Config:
     return msgspec.structs.replace(read_config(PRESETS, argv[1:]), encoder=argv[0])
 
 
-def read_alert_words(argv: Sequence[str]) -> alerts.Config:
-    """[PRESET] key=value … as the Config of `alerts`; the preset is `laptop` where none is named."""
-    return read_config(alerts.PRESETS, _with_preset(argv))
+JOBS = {"alerts": alerts, "feedback": feedback, "ablation": ablation, "scales": scales, "curve": curve, "sizes": sizes}
 
 
-def read_feedback_words(argv: Sequence[str]) -> feedback.Config:
-    """The same for `feedback`."""
-    return read_config(feedback.PRESETS, _with_preset(argv))
-
-
-def read_ablation_words(argv: Sequence[str]) -> ablation.Config:
-    """The same for `ablation`."""
-    return read_config(ablation.PRESETS, _with_preset(argv))
-
-
-def read_scales_words(argv: Sequence[str]) -> scales.Config:
-    """The same for `scales`."""
-    return read_config(scales.PRESETS, _with_preset(argv))
-
-
-def read_curve_words(argv: Sequence[str]) -> curve.Config:
-    """The same for `curve`."""
-    return read_config(curve.PRESETS, _with_preset(argv))
-
-
-def _with_preset(argv: Sequence[str]) -> Sequence[str]:
-    return argv if argv and "=" not in argv[0] else ["laptop", *argv]
+def read_job(name: str, argv: Sequence[str]) -> Any:
+    """[PRESET] key=value … as the Config of one of JOBS; the preset is `laptop` where none is named."""
+    return read_config(JOBS[name].PRESETS, argv if argv and "=" not in argv[0] else ["laptop", *argv])
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["alerts"]:
-        run(alerts.main, alerts.PRESETS, sys.argv[2:] or ["laptop"], read=read_alert_words)
-    elif sys.argv[1:2] == ["ablation"]:
-        run(ablation.main, ablation.PRESETS, sys.argv[2:] or ["laptop"], read=read_ablation_words)
-    elif sys.argv[1:2] == ["scales"]:
-        run(scales.main, scales.PRESETS, sys.argv[2:] or ["laptop"], read=read_scales_words)
-    elif sys.argv[1:2] == ["curve"]:
-        run(curve.main, curve.PRESETS, sys.argv[2:] or ["laptop"], read=read_curve_words)
-    elif sys.argv[1:2] == ["feedback"]:
-        run(feedback.main, feedback.PRESETS, sys.argv[2:] or ["laptop"], read=read_feedback_words)
+    if (name := "".join(sys.argv[1:2])) in JOBS:
+        run(JOBS[name].main, JOBS[name].PRESETS, sys.argv[2:] or ["laptop"], read=partial(read_job, name))
     else:
         run(main, PRESETS, read=read_words)
