@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 
 from models.clustering import ClusterConfig, Clusterer
+from models.clusters.vectors import widened
 from models.encoders.protocol import Encoder
 from models.encoders.ready import Ready, load, ready
 from models.errors import Rejected
@@ -51,7 +52,8 @@ class Pipeline:
     def __init__(self, version: Ready, clusters: ClusterConfig) -> None:
         self.encoder: Encoder = version.encoder
         self.matcher: Matcher = version.matcher
-        self._clusterer = Clusterer(clusters, version.encoder.dim, version.encoder.version)
+        self._clustered_by = version.clustered_by
+        self._clusterer = Clusterer(clusters, self._clustered_by.dim, self._clustered_by.version)
         self._calls = self._posts = 0
 
     def read(self, texts: Sequence[str], at: float = 0.0) -> Read:
@@ -71,7 +73,7 @@ class Pipeline:
             vectors=packed.tobytes(),
             matches=found,
         )
-        self._clusterer.add(frame)
+        self._clusterer.add(widened(frame, self._clustered_by))
         self._clusterer.settle()
         self._calls += 1
         self._posts += len(posts)

@@ -12,6 +12,7 @@ Three answers are scored. *arrival*: the id a post got when it came; *settled*: 
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import hashlib
 import json
@@ -52,6 +53,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     t_attach: float = 0.0  # 0 = what the encoder's bundle says, else the clusterer's default
     t_merge: float = 0.0
     lexical: float | None = None  # share of the words in a similarity; none = the clusterer's default
+    beside: float | None = None  # weight of the static encoder beside this one; none = what the encoder's bundle says
     suggest: bool = False  # thresholds by the label-free rule from the first 4,000 posts
     merge_every_posts: int = 0  # 0 = the clusterer's default
     frame_posts: int = 25  # posts per frame; results do not depend on it, speed does a little
@@ -176,13 +178,17 @@ def show(title: str, result: dict) -> str:
 def main(config: Config) -> dict:
     stream = read_stream(config.stream)
     loaded: Loaded | None = None
+    beside = config.beside or 0.0
     if config.keep and (config.vectors or config.sweep):
         raise ConfigError("keep=true puts one run's thresholds into a bundle: without vectors= and sweep=true")
     if config.vectors:
         rows, name = np.load(config.vectors, allow_pickle=False), config.encoder or Path(config.vectors).stem
     else:
         loaded = load(config.encoder or None)
-        rows, name = loaded.encoder.encode([p.text for p in stream.posts]), loaded.encoder.version
+        tuned = loaded.clusters or TunedClusters(loaded.encoder.version, 0.0, 0.0, 0.0)
+        beside = tuned.beside if config.beside is None else config.beside
+        loaded = dataclasses.replace(loaded, clusters=msgspec.structs.replace(tuned, beside=beside))
+        rows, name = loaded.clustered_by.encode([p.text for p in stream.posts]), loaded.encoder.version
     vectors = rows.astype("<f2")
     if config.sweep:
         for merge in SWEEP_MERGE:
@@ -196,7 +202,7 @@ def main(config: Config) -> dict:
     rule = suggest_thresholds(vectors[:4_000], used.lexical != 0, config.seed)
     result |= {
         "encoder": name,
-        "settings": {"t_attach": used.t_attach, "t_merge": used.t_merge, "lexical": used.lexical},
+        "settings": {"t_attach": used.t_attach, "t_merge": used.t_merge, "lexical": used.lexical, "beside": beside},
         "rule": {k: round(v, 3) for k, v in msgspec.structs.asdict(rule).items()},
     }
     print(show(f"{config.stream}, {name}, t {used.t_attach:.2f}/{used.t_merge:.2f}, words {used.lexical}", result))
@@ -206,7 +212,7 @@ def main(config: Config) -> dict:
         write_result(path if config.out == "auto" else Path(config.out), config, stream.data_hash, config.seed, result)
     if config.keep:
         reached = f"{config.stream}: B³ F1 {result['final']['b3_f1']:.3f}"
-        found = TunedClusters(name, used.t_attach, used.t_merge, used.lexical, reached)
+        found = TunedClusters(name, used.t_attach, used.t_merge, used.lexical, reached, beside)
         content = msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
         add_file(folder_of(config.encoder or None), CLUSTERS, content)
     return result

@@ -7,38 +7,17 @@ flood+1.4*DIR               both beside each other, the second weighted: cosine 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-
-import numpy as np
 
 from models.encoders.load import load_encoder
+from models.encoders.mixture import Mixture
 from models.encoders.protocol import Encoder
 from models.errors import ConfigError
-from models.text import Cleaning
 from training.jobs import cache_dir, model_named
 from training.keeping import keeping
 
 __all__ = ["find_teacher"]
 
 _WEIGHT = re.compile(r"(?P<weight>\d*\.?\d+)\*(?P<ref>.+)")
-
-
-class Mixture:
-    """Several encoders as one `Encoder`: their unit vectors end to end, each times its weight, as one unit vector.
-
-    The cosine of two texts is the mean of the parts' cosines, weighted by the squares of the weights.
-    """
-
-    cleaning = Cleaning()  # what a caller may look at; every part cleans by its own
-
-    def __init__(self, parts: Sequence[tuple[float, Encoder]]) -> None:
-        self._parts = [(weight / np.sqrt(sum(w * w for w, _ in parts)), encoder) for weight, encoder in parts]
-        self.version = "+".join(f"{weight:g}*{encoder.version}" for weight, encoder in parts)
-        self.dim: int = sum(encoder.dim for _, encoder in parts)
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """(n, dim) float32 unit rows."""
-        return np.concatenate([np.float32(weight) * encoder.encode(texts) for weight, encoder in self._parts], axis=1)
 
 
 def find_teacher(named: str) -> Encoder:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
+from models.encoders.mixture import Mixture
+from models.encoders.protocol import Encoder
 from models.errors import EncoderError, VersionMismatch
 from models.records import MatchedFrame
 
-__all__ = ["vectors_of"]
+__all__ = ["vectors_of", "widened"]
 
 
 def vectors_of(frame: MatchedFrame, encoder_version: str, dim: int) -> np.ndarray:
@@ -31,3 +34,15 @@ def vectors_of(frame: MatchedFrame, encoder_version: str, dim: int) -> np.ndarra
     if not np.isfinite(vectors).all():
         raise EncoderError(f"frame {frame.origin} holds vectors that are not finite: check its encoder")
     return vectors
+
+
+def widened(frame: MatchedFrame, encoder: Encoder) -> MatchedFrame:
+    """The frame with the vectors of a mixture, where its own are those of the mixture's first part; else as it is.
+
+    Raises EncoderError for broken ones. Blocking: the other parts read the posts.
+    """
+    if not frame.posts or not isinstance(encoder, Mixture) or frame.encoder_version != encoder.first.version:
+        return frame
+    own = vectors_of(frame, encoder.first.version, encoder.first.dim).astype(np.float32)
+    vectors = encoder.joined(own, [post.text for post in frame.posts]).astype("<f2")
+    return msgspec.structs.replace(frame, encoder_version=encoder.version, dim=encoder.dim, vectors=vectors.tobytes())

@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Set
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from models.clusters.config import ClusterConfig
 from models.errors import BundleError, ConfigError
@@ -28,6 +29,9 @@ class TunedClusters(Struct, frozen=True, forbid_unknown_fields=True):
     t_merge: float
     lexical: float  # ClusterConfig.lexical both were measured with: at another share they say nothing
     measured_on: str = ""  # the stream, and what was reached there
+    beside: Annotated[float, Meta(ge=0.0)] = (
+        0.0  # weight of the static encoder's vector beside this encoder's; 0 = its own alone
+    )
 
     def fit(self, config: ClusterConfig, given: Set[str] = frozenset()) -> ClusterConfig:
         """The config with these thresholds, but for the fields somebody gave by hand: those stay.

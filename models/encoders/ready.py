@@ -12,13 +12,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from models.calibration import Calibration, material_hash, read_calibration
 from models.encoders.bundle import CALIBRATION, CLUSTERS, MANIFEST, QUERY_VECTORS, Bundle, read_bundle
 from models.encoders.cluster_thresholds import TunedClusters, read_tuned_clusters
 from models.encoders.load import folder_of, load_encoder
+from models.encoders.mixture import Mixture
 from models.encoders.probes import check_probes
 from models.encoders.protocol import Encoder
 from models.encoders.query_vectors import CachedEncoder, Known, read_vectors
@@ -41,6 +42,17 @@ class Loaded:
     calibration: Calibration | None = None
     known: Known = field(default_factory=dict, repr=False)  # vectors that came with it: the queries need not be encoded
     clusters: TunedClusters | None = None
+
+    @cached_property
+    def clustered_by(self) -> Encoder:
+        """What clusters compare posts by: the encoder, or a mixture with the static one where its thresholds say so."""
+        beside = self.clusters.beside if self.clusters else 0.0
+        return Mixture([(1.0, self.encoder), (beside, _static())]) if beside else self.encoder
+
+
+@cache
+def _static() -> Encoder:
+    return load_encoder("flood")
 
 
 @dataclass(frozen=True)

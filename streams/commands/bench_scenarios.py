@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from models.clustering import ClusterConfig, Clusterer
+from models.clusters.vectors import widened
 from models.encoders.ready import Ready, load, ready
 from models.pseudonyms import Pseudonyms
 from models.queries import background_texts, load_queries
@@ -97,7 +98,8 @@ def yardstick(lab: Lab) -> dict[str, float]:
 def stages_1(lab: Lab) -> dict[str, float]:
     """Each stage over the same frames, CPU µs a post; `replay` does all of it, and its wiring, again."""
     encoder, matcher, cost = lab.ready.encoder, lab.ready.matcher, {}
-    clusters = ClusterStage.new(lab.settings.clusters_under(lab.ready.clusters), encoder.dim, encoder.version)
+    read_by = lab.ready.clustered_by
+    clusters = ClusterStage.new(lab.settings.clusters_under(lab.ready.clusters), read_by.dim, read_by.version)
     parsed, embedded, matched = [], [], []
     steps: list[tuple[str, Callable[[], object]]] = [
         (
@@ -111,7 +113,7 @@ def stages_1(lab: Lab) -> dict[str, float]:
             lambda: embedded.extend(stages.embed(stages.fold(p, [Verdict()] * len(p.posts)), encoder) for p in parsed),
         ),
         ("match", lambda: matched.extend(stages.match(frame, matcher) for frame in embedded)),
-        ("cluster", lambda: clusters.add_all(matched)),
+        ("cluster", lambda: clusters.add_all([widened(frame, read_by) for frame in matched])),
     ]
     for name, step in steps:
         cost[name] = _us(step, lab.number)

@@ -214,7 +214,7 @@ def cluster(settings: Settings, file: Path, out: Path, vectors: Path | None, ver
     given = _read_vectors(vectors) if vectors else None
     if given is None:
         loaded = chosen(settings, version)
-        encoder, config = loaded.encoder, settings.clusters_under(loaded.clusters)
+        encoder, config = loaded.clustered_by, settings.clusters_under(loaded.clusters)
         made_by, dim = encoder.version, encoder.dim
     else:
         encoder, config = None, _fitting(settings.cluster, given)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from models.bars import Bars
+from models.clusters.vectors import widened
 from models.encoders.ready import Ready
 from models.pseudonyms import OFFLINE, Pseudonyms
 from models.records import Alert, ClusterEvent, MatchedFrame, Origin, Reject
@@ -44,9 +45,8 @@ class Replay:
         self.encoder, self.matcher = ready.encoder, ready.matcher
         self.bars = Bars(settings.match)
         self.folder, self.alerts, self.totals = MemoryFolder(), MemoryAlerts(), Totals()
-        self.clusters = ClusterStage.new(
-            settings.clusters_under(ready.clusters), self.encoder.dim, self.encoder.version
-        )
+        read_by = ready.clustered_by
+        self.clusters = ClusterStage.new(settings.clusters_under(ready.clusters), read_by.dim, read_by.version)
         self.rejects: list[Reject] = []
 
     async def feed(self, raw: bytes, number: int) -> tuple[list[Alert], list[ClusterEvent]]:
@@ -65,7 +65,7 @@ class Replay:
             made = stages.alerts(matched, self.ready)
             alerts += await self.alerts.put_alerts(await stages.with_withdrawals(matched, made, self.alerts))
             self.totals.counts.update(stages.tally(matched))
-            changes, placed = self.clusters.add_all([matched])
+            changes, placed = self.clusters.add_all([widened(matched, self.ready.clustered_by)])
             events += changes
             alerts += await self.alerts.put_alerts(await place_alerts(placed, self.alerts))
         return alerts, events

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from models.clustering import ClusterConfig, Clusterer
+from models.clusters.vectors import widened
+from models.encoders.mixture import Mixture
 from models.encoders.protocol import Encoder
 from models.encoders.query_vectors import CachedEncoder, Known
 from models.records import MatchedFrame
@@ -44,6 +46,8 @@ class ClusterVersion:
 
     async def bring(self, frame: MatchedFrame) -> MatchedFrame:
         """The frame with vectors the clusters can be compared with."""
+        if isinstance(self._encoder, Mixture):
+            frame = await self._compute("cluster", widened, frame, self._encoder)
         if not frame.posts or frame.encoder_version == self._encoder.version:
             return frame
         metrics.restated.labels("cluster").inc(len(frame.posts))

@@ -9,6 +9,7 @@ import logging
 
 from models.audit import propose_merges
 from models.clustering import ClusterConfig
+from models.encoders.protocol import Encoder
 from models.records import MatchedFrame, Origin
 from streams import metrics
 from streams.pipeline.clusters import ClusterStage, place_alerts
@@ -65,7 +66,7 @@ class Cluster(Handler):
         if self.stage is None:
             self.stage = await self._restore()
         stage = self.stage
-        await self._version.follow(stage, self.runtime.encoder, self._config())
+        await self._version.follow(stage, self._read_by(), self._config())
         frames = [await self._version.bring(frame) for frame in await self._decode(events)]
         changes, placed = await self.runtime.compute("cluster", stage.add_all, frames)
         alerts = await place_alerts(placed, self.view)
@@ -127,7 +128,7 @@ class Cluster(Handler):
 
     async def _restore(self) -> ClusterStage:
         saved = await self.runtime.snapshots.load()
-        encoder, config = self.runtime.encoder, self._config()
+        encoder, config = self._read_by(), self._config()
         self._version.begin(encoder)
         if saved is None:
             return ClusterStage.new(config, encoder.dim, encoder.version)
@@ -136,3 +137,6 @@ class Cluster(Handler):
     def _config(self) -> ClusterConfig:
         """The settings, with the thresholds of the version that serves."""
         return self.runtime.settings.clusters_under(self.runtime.serving.current.clusters)
+
+    def _read_by(self) -> Encoder:
+        return self.runtime.serving.current.clustered_by

@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 
 from models.encoders.characters import CharacterEncoder, Shape
 from models.encoders.load import BUNDLED, load_encoder
+from models.encoders.mixture import Mixture
 from models.encoders.normalise import NormalisedEncoder, Normaliser
 from models.encoders.query_vectors import CachedEncoder
 from models.encoders.whitening import Whitening
@@ -40,7 +41,6 @@ from tests.outputs.invented import invent
 from tests.releases.tiny import tiny_bundle
 from training.export_onnx import Config, main
 from training.keeping import KeepingEncoder
-from training.mixture import Mixture
 
 # -- encoders: class → (how one is made, how far a row may move with its company)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 
 import msgspec
+import numpy as np
 import pytest
 
 from models.calibration import read_calibration
 from models.clustering import ClusterConfig
+from models.clusters.vectors import vectors_of, widened
 from models.encoders import bundle as bundles
 from models.encoders.bundle import CALIBRATION, CLUSTERS, add_file, contents, read_bundle, write_bundle
 from models.encoders.cluster_thresholds import TunedClusters
@@ -17,6 +19,7 @@ from models.encoders.ready import load, ready, stale
 from models.encoders.registry import OWN, Registry
 from models.errors import BundleError
 from models.queries import load_queries
+from models.records import MatchedFrame, Origin, Post
 from tests.releases.tiny import tiny_bundle
 
 
@@ -64,6 +67,7 @@ def test_cluster_thresholds_come_with_the_bundle_and_make_a_version_of_their_own
         ({"t_merge": 0.6}, "must not be"),
         ({"t_attach": 7.0}, "between 0 and 1"),
         ({"t_atach": 0.5}, "t_atach"),
+        ({"beside": -1.0}, "beside"),
     ],
 )
 def test_thresholds_of_another_encoder_or_out_of_range_are_refused(tmp_path, fields, told):
@@ -71,6 +75,38 @@ def test_thresholds_of_another_encoder_or_out_of_range_are_refused(tmp_path, fie
     add_file(tmp_path / "v", CLUSTERS, in_bundle(tmp_path / "v", **fields))
     with pytest.raises(BundleError, match=told):
         load(tmp_path / "v")
+
+
+def test_where_thresholds_were_measured_so_clusters_compare_posts_by_the_static_encoder_beside_the_own(tmp_path):
+    tiny_bundle(tmp_path / "v")
+    assert (alone := load(tmp_path / "v")).clustered_by is alone.encoder
+    add_file(tmp_path / "v", CLUSTERS, in_bundle(tmp_path / "v", beside=0.5))
+    loaded, static, texts = load(tmp_path / "v"), load("flood").encoder, ["we need water", "football tonight"]
+    both = loaded.clustered_by.encode(texts)
+    cosine = [float(rows[0] @ rows[1]) for rows in (both, loaded.encoder.encode(texts), static.encode(texts))]
+    assert cosine[0] == pytest.approx((cosine[1] + 0.25 * cosine[2]) / 1.25, abs=1e-6)
+
+
+def test_a_frame_is_widened_to_what_the_mixture_reads_and_others_stay_as_they_are(tmp_path):
+    tiny_bundle(tmp_path / "v")
+    add_file(tmp_path / "v", CLUSTERS, in_bundle(tmp_path / "v", beside=0.5))
+    loaded = load(tmp_path / "v")
+    posts = [Post(str(n), text, 1.0, 1.0) for n, text in enumerate(("we need water", "football tonight"))]
+    frame = embedded(posts, loaded.encoder)
+    wide = widened(frame, loaded.clustered_by)
+    assert (wide.encoder_version, wide.dim) == (loaded.clustered_by.version, loaded.clustered_by.dim)
+    np.testing.assert_allclose(
+        vectors_of(wide, wide.encoder_version, wide.dim),
+        loaded.clustered_by.encode([post.text for post in posts]),
+        atol=2e-3,
+    )
+    for other, encoder in ((frame, loaded.encoder), (embedded(posts, load("flood").encoder), loaded.clustered_by)):
+        assert widened(other, encoder) is other
+
+
+def embedded(posts, encoder) -> MatchedFrame:
+    rows = encoder.encode([post.text for post in posts]).astype("<f2").tobytes()
+    return MatchedFrame(Origin(0, 1), posts, encoder_version=encoder.version, dim=encoder.dim, vectors=rows)
 
 
 def test_what_was_given_by_hand_holds_against_the_bundle_and_another_share_of_words_against_all():

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from models.encoders.load import load_encoder
+from models.encoders.mixture import Mixture
 from models.errors import ConfigError
 from models.text import Cleaning
 from training import contrastive, distill, mixture, mlm, robust
 from training.corpus import Corpus
 from training.jobs import read_config
-from training.mixture import Mixture, find_teacher
+from training.mixture import find_teacher
 from training.robust_students import Frozen, StaticStudent
 from training.robust_texts import Text, targets_of
 

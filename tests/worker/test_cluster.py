@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from types import SimpleNamespace
 
 import pytest
@@ -246,3 +247,19 @@ async def test_the_thresholds_of_the_bundle_hold_unless_the_settings_name_some(a
     await agent([Event(2)])
     config = agent.stage.clusterer.config
     assert (config.t_attach, config.t_merge) == (0.7, 0.4)
+
+
+async def test_clusters_keep_their_ids_when_the_static_encoder_comes_to_stand_beside_the_own(agent):
+    await agent([Event(1)])
+    before = set(agent.stage.clusterer.assignments().values())
+    own = agent.runtime.serving.current.encoder
+    tuned = TunedClusters(own.version, t_attach=0.5, t_merge=0.4, lexical=0.6, beside=0.7)
+    agent.runtime.serving.current = version = Loaded(OWN, own, clusters=tuned)
+    for number in itertools.count(2):  # its sample texts are read beside the stream
+        await agent([Event(number)])
+        if agent.stage.clusterer.encoder_version == version.clustered_by.version:
+            break
+    assert agent.stage.clusterer.dim == version.clustered_by.dim > own.dim
+    await agent([Event(number + 1)])
+    assert set(agent.stage.clusterer.assignments().values()) == before
+    assert agent.stage.clusterer.counters.posts == 60 * (number + 1)
