@@ -66,7 +66,7 @@ class Cluster(Handler):
         if self.stage is None:
             self.stage = await self._restore()
         stage = self.stage
-        await self._version.follow(stage, self._read_by(), self._config())
+        await self._version.follow(stage, *await self._current())
         frames = [await self._version.bring(frame) for frame in await self._decode(events)]
         changes, placed = await self.runtime.compute("cluster", stage.add_all, frames)
         alerts = await place_alerts(placed, self.view)
@@ -128,15 +128,17 @@ class Cluster(Handler):
 
     async def _restore(self) -> ClusterStage:
         saved = await self.runtime.snapshots.load()
-        encoder, config = self._read_by(), self._config()
+        encoder, config = await self._current()
         self._version.begin(encoder)
         if saved is None:
             return ClusterStage.new(config, encoder.dim, encoder.version)
         return await self.runtime.compute("cluster", ClusterStage.restore, saved, config, encoder)
 
-    def _config(self) -> ClusterConfig:
-        """The settings, with the thresholds of the version that serves."""
-        return self.runtime.settings.clusters_under(self.runtime.serving.current.clusters)
+    async def _current(self) -> tuple[Encoder, ClusterConfig]:
+        """What the version that serves compares posts by, and the settings with its thresholds.
 
-    def _read_by(self) -> Encoder:
-        return self.runtime.serving.current.clustered_by
+        Asked in the clusters' thread: the first time it may load the static encoder.
+        """
+        current = self.runtime.serving.current
+        encoder = await self.runtime.compute("cluster", getattr, current, "clustered_by")
+        return encoder, self.runtime.settings.clusters_under(current.clusters)
