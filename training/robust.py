@@ -187,7 +187,7 @@ def parted(config: Config, corpus: list[Text]) -> tuple[list[Text], list[Text]]:
     """(texts to learn from, texts to validate by), none in both. Raises ConfigError where nothing is left to learn."""
     order = np.random.default_rng(config.seed).permutation(len(corpus))
     if config.held_out == "flores":
-        lines = standard_english("research", config.validation, "dev")
+        lines = standard_english("research", config.validation, "dev(sib)")
         held, known = [Text(line, "en") for line in lines], frozenset(lines)
         train = [corpus[i] for i in order if corpus[i].text not in known]
     else:

@@ -22,6 +22,7 @@ from training.evaluate import __main__ as job
 from training.evaluate import matching, measures, plots
 from training.evaluate.config import MEASURES, PRESETS, ROLASER_TASKS
 from training.evaluate.report_tables import table
+from training.files import DataError
 from training.jobs import run
 from training.metrics import hard_negatives
 
@@ -260,7 +261,10 @@ def test_the_research_sets_are_read_as_their_readmes_say(data_dir, monkeypatch):
             assert len(read.texts) == len(labelled[name].texts)
     assert not {"Not labeled", "Not applicable"} & set(labelled["crisislex-t26"].labels)
     assert material.standard_english("research", 3) == sets["flores200 devtest"]["en"][:3]
-    assert not {*material.standard_english("research", 0, "dev")} & {*sets["flores200 devtest"]["en"]}
+    dev = material.standard_english("research", 0, "dev(sib)")
+    assert len(dev) == 510 and not {*dev} & {*sets["flores200 devtest"]["en"]}
+    with pytest.raises(DataError, match="no split 'dev'"):
+        material.standard_english("research", 0, "dev")
 
 
 def test_matching_and_relatedness_may_be_of_some_languages_alone(tmp_path):

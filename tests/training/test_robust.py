@@ -277,7 +277,7 @@ def test_flores_dev_validates_where_it_is_asked_for_and_none_of_it_is_learnt(tmp
     (tmp_path / "flores200").mkdir()
     for name, lines in {
         "en.txt.gz": ["the river rose", "a test line", "roads are closed", "no power"],
-        "meta.tsv.gz": ["split", "dev", "devtest", "dev", "dev"],
+        "meta.tsv.gz": ["split", "dev(sib)", "devtest", "dev(sib)", "dev(sib)"],
     }.items():
         with gzip.open(tmp_path / "flores200" / name, "wt") as file:
             file.write("\n".join(lines) + "\n")

@@ -14,7 +14,7 @@ from models.queries import aid_queries
 from training.bundled_posts import bundled_posts
 from training.evaluate.matching import aligned_set
 from training.evaluate.relatedness import SETS, Pairs, scored_pairs
-from training.files import data_dir, read_json, read_lines, read_rows
+from training.files import DataError, data_dir, read_json, read_lines, read_rows
 from training.whiten import bundled_pairs
 
 __all__ = ["CLASSIFIED", "LABELLED", "PARALLEL", "classified", "labelled", "parallel", "scored", "standard_english"]
@@ -99,9 +99,13 @@ def classified(name: str) -> dict[str, str]:
 
 
 def standard_english(material: str, most: int, split: str = "devtest") -> list[str]:
-    """English sentences to be noised: of FLORES devtest or dev, or the bundled queries'. most: 0 = all."""
+    """English sentences to be noised: of FLORES (devtest, or "dev(sib)" as its dev split is stored), or the bundled
+    queries'. most: 0 = all. Raises DataError for a split without sentences.
+    """
     if material != "research":
         return [post.text for post in bundled_posts() if post.lang == "en"][: most or None]
     parts = [row["split"] for row in read_rows(data_dir() / "flores200" / "meta.tsv.gz")]
     lines = read_lines(data_dir() / "flores200" / "en.txt.gz")
+    if split not in parts:
+        raise DataError(f"flores200 has no split {split!r}: {', '.join(sorted(set(parts)))}")
     return [line for line, part in zip(lines, parts, strict=True) if part == split][: most or None]
