@@ -40,6 +40,10 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
             "needs, translations": "needs/translations",
         },
     ),
+    "speed/": (
+        "posts/s of the default encoder at 40 pieces a post; read `speed/report.md`",
+        {"a core-second": "speed/posts_per_core_s", "two processes": "speed/posts_per_s_together"},
+    ),
     "encoder-": (
         "headline measures of a published encoder",
         {

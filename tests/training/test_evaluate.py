@@ -33,7 +33,9 @@ def quiet(one_thread, monkeypatch, tmp_path):
 
 
 def words(tmp_path, *more: str) -> job.Config:
-    return job.read_words(["flood", "smoke", f"out={tmp_path / 'report'}", "speed_posts=200", *more])
+    return job.read_words(
+        ["flood", "smoke", f"out={tmp_path / 'report'}", "speed_posts=200", "speed_processes=2", *more]
+    )
 
 
 def test_the_smoke_preset_writes_one_report_of_every_measure_without_any_data(tmp_path):
@@ -58,6 +60,7 @@ def test_the_smoke_preset_writes_one_report_of_every_measure_without_any_data(tm
         found["needs"]["by_label"]["need.water"]["originals"] > 5 * found["needs"]["by_label"]["need.water"]["chance"]
     )
     assert found["spread"]["effective_dim"] > 10 and sum(found["spread"]["translations"]) == found["spread"]["texts"]
+    assert found["speed"]["posts_per_s_together"] > 0
     text = (out / "report.md").read_text("utf-8")
     for heading in (
         "Sentence matching",
@@ -68,6 +71,7 @@ def test_the_smoke_preset_writes_one_report_of_every_measure_without_any_data(tm
         "Classification",
         "Needs",
         "Speed",
+        "posts a second of all processes",
     ):
         assert heading in text
     assert "CT-XLMR-SE (published)" in text and "RoLASER (published)" in text and "nan" not in text

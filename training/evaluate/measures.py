@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -189,8 +190,12 @@ def measure_needs(encoder: Encoder, config: Config) -> dict:
 
 
 def measure_speed(encoder: Encoder, config: Config) -> dict:
-    """Posts a second, and the time to load."""
-    return {"data_hash": "", **speed.speed(lambda: load(config), config.speed_posts)}
+    """Posts a second, and the time to load; of several processes side by side, too, where they are asked for."""
+    found = speed.speed(lambda: load(config), config.speed_posts, config.speed_words)
+    if config.speed_processes:
+        posts = speed.invented_posts(config.speed_posts, words=config.speed_words)
+        found["posts_per_s_together"] = speed.together(partial(load, config), posts, config.speed_processes)
+    return {"data_hash": "", **found}
 
 
 def _over_seeds(figures: Mapping[str, Mapping[str, list[float]]]) -> dict:
