@@ -16,8 +16,9 @@ from models.queries import Query
 from models.records import Alert, AlertPost, Deletion, Evidence, Match, NamedPlace, Post, Reading
 from models.signs import signs_in
 
-__all__ = ["LEAST_LETTERS", "crowd_of", "make_alerts", "place_in_cluster", "withdraw"]
+__all__ = ["LEAST_LETTERS", "UPDATED", "crowd_of", "make_alerts", "place_in_cluster", "withdraw"]
 
+UPDATED = 2  # revisions on: past the one by which another worker may be filling in its cluster at this moment
 COMPARED_CHARS, LEAST_LETTERS = 500, 20  # of two texts that may be one; a shorter cry is many people's own
 
 
@@ -118,7 +119,7 @@ def withdraw(alert: Alert, cause: Deletion | Post) -> Alert:
     return msgspec.structs.replace(
         alert,
         status="withdrawn",
-        revision=max(int(cause.seen_at * 1000), alert.revision + 1),
+        revision=max(int(cause.seen_at * 1000), alert.revision + UPDATED),
         seen_at=rfc3339(cause.seen_at),
         withdrawn_because="deleted" if isinstance(cause, Deletion) else "edited",
     )

@@ -162,7 +162,7 @@ def main(config: Config) -> Path:
 def _with_slips(held: list[str], partner: np.ndarray, config: Config) -> tuple[list[str], np.ndarray, int]:
     """The texts and, behind them, `slips` of their English sides as people type them (RoLASER's noises, Nishimwe,
     Sagot, Bawden 2024, section 3), whose partner is the text as it was meant; and where those begin."""
-    sides = np.unique(partner)
+    sides = np.unique(partner[partner != np.arange(len(partner))])  # what is its own partner may be of any language
     sides = np.random.default_rng([config.seed, 3]).permutation(sides)[: min(config.slips, len(sides))]
     typed = noised([Text(held[i], "en") for i in sides], MIX_RATE, config.seed)
     return [*held, *(clean(text, Cleaning()) for text in typed)], np.concatenate([partner, sides]), len(held)

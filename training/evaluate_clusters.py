@@ -12,7 +12,6 @@ Three answers are scored. *arrival*: the id a post got when it came; *settled*: 
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import hashlib
 import json
@@ -30,7 +29,8 @@ from models.clusters.thresholds import suggest_thresholds
 from models.encoders.bundle import CLUSTERS, add_file
 from models.encoders.cluster_thresholds import TunedClusters
 from models.encoders.load import folder_of
-from models.encoders.ready import Loaded, load
+from models.encoders.mixture import Mixture
+from models.encoders.ready import load, static
 from models.errors import ConfigError
 from models.moments import epoch_s
 from models.records import MatchedFrame, Origin, Post
@@ -177,18 +177,23 @@ def show(title: str, result: dict) -> str:
 
 def main(config: Config) -> dict:
     stream = read_stream(config.stream)
-    loaded: Loaded | None = None
-    beside = config.beside or 0.0
+    tuned: TunedClusters | None = None
+    beside = 0.0
     if config.keep and (config.vectors or config.sweep):
         raise ConfigError("keep=true puts one run's thresholds into a bundle: without vectors= and sweep=true")
+    if config.beside is not None and (config.vectors or config.beside < 0):
+        raise ConfigError(f"beside={config.beside}: a weight of 0 or more beside an encoder, not beside vectors=")
     if config.vectors:
         rows, name = np.load(config.vectors, allow_pickle=False), config.encoder or Path(config.vectors).stem
     else:
         loaded = load(config.encoder or None)
-        tuned = loaded.clusters or TunedClusters(loaded.encoder.version, 0.0, 0.0, 0.0)
-        beside = tuned.beside if config.beside is None else config.beside
-        loaded = dataclasses.replace(loaded, clusters=msgspec.structs.replace(tuned, beside=beside))
-        rows, name = loaded.clustered_by.encode([p.text for p in stream.posts]), loaded.encoder.version
+        tuned = loaded.clusters
+        beside = config.beside if config.beside is not None else tuned.beside if tuned else 0.0
+        if tuned and tuned.beside != beside:
+            tuned = None  # measured at another weight, its thresholds say nothing
+        encoder, name = loaded.encoder, loaded.encoder.version
+        mixed = Mixture([(1.0, encoder), (beside, static().encoder)]) if beside else encoder
+        rows = mixed.encode([p.text for p in stream.posts])
     vectors = rows.astype("<f2")
     if config.sweep:
         for merge in SWEEP_MERGE:
@@ -197,7 +202,7 @@ def main(config: Config) -> dict:
                 final = cluster(stream, vectors, settings(tried, vectors), config.frame_posts)["final"]
                 print(f"t_attach={merge + gap:.2f} t_merge={merge:.2f}", *(f"{k} {v}" for k, v in final.items()))
         return {}
-    used = settings(config, vectors, loaded.clusters if loaded else None)
+    used = settings(config, vectors, tuned)
     result = cluster(stream, vectors, used, config.frame_posts)
     rule = suggest_thresholds(vectors[:4_000], used.lexical != 0, config.seed)
     result |= {
@@ -208,11 +213,13 @@ def main(config: Config) -> dict:
     print(show(f"{config.stream}, {name}, t {used.t_attach:.2f}/{used.t_merge:.2f}, words {used.lexical}", result))
     if config.out:
         short = "".join(c if c.isalnum() or c in ".-" else "-" for c in name)
-        path = RESULTS / f"clusters-{config.stream.removeprefix('stream-')}-{short}.json"
+        weight = "" if config.beside is None else f"-beside{config.beside:g}"
+        path = RESULTS / f"clusters-{config.stream.removeprefix('stream-')}-{short}{weight}.json"
         write_result(path if config.out == "auto" else Path(config.out), config, stream.data_hash, config.seed, result)
     if config.keep:
         reached = f"{config.stream}: B³ F1 {result['final']['b3_f1']:.3f}"
-        found = TunedClusters(name, used.t_attach, used.t_merge, used.lexical, reached, beside)
+        version = static().encoder.version if beside else ""
+        found = TunedClusters(name, used.t_attach, used.t_merge, used.lexical, reached, version, beside)
         content = msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
         add_file(folder_of(config.encoder or None), CLUSTERS, content)
     return result

@@ -192,6 +192,17 @@ METHODS = (
         " 2.28, 1.61, 1.53, 1.48, 1.45, 1.43, still falling",
     ),
     Method(
+        "the same student told apart from what says otherwise (`hard=0.1`, not in the paper)",
+        (
+            *robust("papers/robust-token-hard.json"),
+            *noised("papers/noise-token-hard.json", "ad3715faa77d"),
+        ),
+        (("xSIM++ RoLASER", {**MIX_ALL, "metric": "xsim++", "system": "RoLASER"}),),
+        "the run above, and beside its loss .1 times a contrast with negations, opposites, other numbers and names,"
+        " made by rule of the English texts: xSIM++, whose rules are the same, falls by a tenth, and noised and"
+        " standard text come to lie a sixth farther apart",
+    ),
+    Method(
         "robust student over letters (c-RoLASER)",
         (*robust("papers/robust-char.json"), *noised("papers/noise-char.json", "934721d87124")),
         (

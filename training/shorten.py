@@ -129,6 +129,8 @@ def lesson(config: Config) -> Lesson:
 def main(config: Config) -> Path:
     if not config.model or not config.out:
         raise ConfigError("set model=DIR and out=DIR")
+    if config.inner and config.frozen:
+        raise ConfigError(f"inner={config.inner} narrows every layer, so every layer must learn: set frozen=0")
     began = time.monotonic()
     torch.manual_seed(config.seed)
     return learn(config, lesson(config), began)

@@ -29,9 +29,8 @@ class TunedClusters(Struct, frozen=True, forbid_unknown_fields=True):
     t_merge: float
     lexical: float  # ClusterConfig.lexical both were measured with: at another share they say nothing
     measured_on: str = ""  # the stream, and what was reached there
-    beside: Annotated[float, Meta(ge=0.0)] = (
-        0.0  # weight of the static encoder's vector beside this encoder's; 0 = its own alone
-    )
+    beside_version: str = ""  # of which static encoder; "" where none is
+    beside: Annotated[float, Meta(ge=0.0)] = 0.0  # weight of the static encoder's vector beside this one's; 0 = none
 
     def fit(self, config: ClusterConfig, given: Set[str] = frozenset()) -> ClusterConfig:
         """The config with these thresholds, but for the fields somebody gave by hand: those stay.

@@ -1,7 +1,7 @@
 """Several encoders as one: what a student is taught by (training/mixture.py), and what clusters compare posts by.
 
 Two encoders err on different posts, so the mean of their cosines tells better than either what belongs together: of 26
-crises the reader alone clusters .62 (B³ F1), with the static encoder beside it .72 (training/results/clusters-*.json).
+crises the reader alone clusters .61 (B³ F1), with the static encoder beside it .74 (training/results/clusters-*.json).
 """
 
 from __future__ import annotations

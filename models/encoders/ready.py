@@ -18,17 +18,17 @@ from pathlib import Path
 from models.calibration import Calibration, material_hash, read_calibration
 from models.encoders.bundle import CALIBRATION, CLUSTERS, MANIFEST, QUERY_VECTORS, Bundle, read_bundle
 from models.encoders.cluster_thresholds import TunedClusters, read_tuned_clusters
-from models.encoders.load import folder_of, load_encoder
+from models.encoders.load import FLOOD, folder_of, load_encoder
 from models.encoders.mixture import Mixture
 from models.encoders.probes import check_probes
 from models.encoders.protocol import Encoder
 from models.encoders.query_vectors import CachedEncoder, Known, read_vectors
 from models.encoders.registry import OWN
-from models.errors import CrisisError, EncoderError
+from models.errors import BundleError, CrisisError, EncoderError
 from models.matching import MatchConfig, Matcher
 from models.queries import Query, aid_queries, background_texts
 
-__all__ = ["Loaded", "Ready", "load", "ready", "stale"]
+__all__ = ["Loaded", "Ready", "load", "ready", "stale", "static"]
 
 log = logging.getLogger(__name__)
 
@@ -47,12 +47,13 @@ class Loaded:
     def clustered_by(self) -> Encoder:
         """What clusters compare posts by: the encoder, or a mixture with the static one where its thresholds say so."""
         beside = self.clusters.beside if self.clusters else 0.0
-        return Mixture([(1.0, self.encoder), (beside, _static())]) if beside else self.encoder
+        return Mixture([(1.0, self.encoder), (beside, static().encoder)]) if beside else self.encoder
 
 
 @cache
-def _static() -> Encoder:
-    return load_encoder("flood")
+def static() -> Loaded:
+    """The bundled static encoder, once a process: what clusters compare by beside another, and what is skimmed with."""
+    return load(FLOOD)
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,11 @@ def load(ref: str | Path | Bundle | None = None, name: str = OWN) -> Loaded:
     if calibration is not None and (told := stale(calibration)):
         log.warning("version %s: %s", name, told)
     clusters = read_tuned_clusters(path / CLUSTERS, encoder.version)
+    if clusters and clusters.beside and clusters.beside_version != (here := read_bundle(FLOOD).id):
+        raise BundleError(
+            f"{path / CLUSTERS} was measured with the static encoder {clusters.beside_version} beside it, here is "
+            f"{here}: measure anew"
+        )
     return Loaded(name, encoder, calibration, read_vectors(path / QUERY_VECTORS, encoder), clusters)
 
 

@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from models.encoders.load import FLOOD
 from models.encoders.protocol import Encoder
-from models.encoders.ready import Loaded, Ready, load
+from models.encoders.ready import Loaded, Ready, static
 from models.encoders.static import StaticEncoder
 from models.queries import Query
 from models.records import Frame, Post, PutBy, account_of
@@ -86,7 +85,7 @@ class Skim:
 
     async def _make(self, queries: Sequence[Query]) -> None:
         started = time.monotonic()
-        self._loaded = self._loaded or await asyncio.to_thread(load, FLOOD)
+        self._loaded = self._loaded or await asyncio.to_thread(static)
         self._ready = await asyncio.to_thread(make_ready, self._settings, self._loaded, queries)
         log.warning("the reader is behind: skimming from now on (ready after %.1f s)", time.monotonic() - started)
 

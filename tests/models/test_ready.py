@@ -68,6 +68,7 @@ def test_cluster_thresholds_come_with_the_bundle_and_make_a_version_of_their_own
         ({"t_attach": 7.0}, "between 0 and 1"),
         ({"t_atach": 0.5}, "t_atach"),
         ({"beside": -1.0}, "beside"),
+        ({"beside": 0.5, "beside_version": "f" * 12}, "static encoder"),
     ],
 )
 def test_thresholds_of_another_encoder_or_out_of_range_are_refused(tmp_path, fields, told):
@@ -80,7 +81,7 @@ def test_thresholds_of_another_encoder_or_out_of_range_are_refused(tmp_path, fie
 def test_where_thresholds_were_measured_so_clusters_compare_posts_by_the_static_encoder_beside_the_own(tmp_path):
     tiny_bundle(tmp_path / "v")
     assert (alone := load(tmp_path / "v")).clustered_by is alone.encoder
-    add_file(tmp_path / "v", CLUSTERS, in_bundle(tmp_path / "v", beside=0.5))
+    add_file(tmp_path / "v", CLUSTERS, in_bundle(tmp_path / "v", beside=0.5, beside_version=read_bundle(FLOOD).id))
     loaded, static, texts = load(tmp_path / "v"), load("flood").encoder, ["we need water", "football tonight"]
     both = loaded.clustered_by.encode(texts)
     cosine = [float(rows[0] @ rows[1]) for rows in (both, loaded.encoder.encode(texts), static.encode(texts))]
@@ -89,7 +90,7 @@ def test_where_thresholds_were_measured_so_clusters_compare_posts_by_the_static_
 
 def test_a_frame_is_widened_to_what_the_mixture_reads_and_others_stay_as_they_are(tmp_path):
     tiny_bundle(tmp_path / "v")
-    add_file(tmp_path / "v", CLUSTERS, in_bundle(tmp_path / "v", beside=0.5))
+    add_file(tmp_path / "v", CLUSTERS, in_bundle(tmp_path / "v", beside=0.5, beside_version=read_bundle(FLOOD).id))
     loaded = load(tmp_path / "v")
     posts = [Post(str(n), text, 1.0, 1.0) for n, text in enumerate(("we need water", "football tonight"))]
     frame = embedded(posts, loaded.encoder)

@@ -125,10 +125,17 @@ def test_more_neurons_than_there_are_are_refused(folder):
 
 
 def test_english_texts_are_held_as_people_type_them_beside_what_they_meant():
-    held, partner = ["we need water tomorrow morning", "necesitamos agua", "the bridge is gone"], np.array([0, 0, 2])
+    held = [
+        "we need water tomorrow morning",
+        "necesitamos agua",
+        "the bridge is gone",
+        "se cayó el puente",
+        "¡auxilio!",
+    ]
+    partner = np.array([0, 0, 2, 2, 4])  # the last has no English side
     texts, meant, begin = adapt._with_slips(held, partner, adapt.Config(slips=12, seed=3))
-    assert (texts[:3], begin, sorted(meant[3:])) == (held, 3, [0, 2])  # English sides alone, each once
-    for seed in range(5):  # a slip does not befall every text
+    assert (texts[:5], begin, sorted(meant[5:])) == (held, 5, [0, 2])  # English sides alone, each once
+    for seed in range(5):
         typed, meant, _ = adapt._with_slips(held, partner, adapt.Config(slips=1, seed=seed))
-        assert len(typed) == 4 and meant[3] in (0, 2)
+        assert len(typed) == 6 and meant[5] in (0, 2)
     assert adapt._with_slips(held, partner, adapt.Config(slips=0))[0] == held

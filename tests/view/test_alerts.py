@@ -92,6 +92,16 @@ async def test_a_deletion_in_the_batch_of_the_post_itself_withdraws_its_alert(vi
     assert (withdrawn.alert_id, withdrawn.status) == (given[0].alert_id, "withdrawn")
 
 
+@pytest.mark.parametrize("newer", ["given", "known"])
+async def test_of_an_alert_in_the_view_and_in_the_batch_the_newer_counts(view, newer):
+    """A batch that is read again is older than what the view knows of it."""
+    alert = alert_for("p1")
+    later = msgspec.structs.replace(alert, revision=alert.revision + 1, cluster_id="c1")
+    known, given = (later, alert) if newer == "known" else (alert, later)
+    await view.put_alerts([known])
+    assert await WithBatch(view, [given]).alerts_of(["p1"]) == [later]
+
+
 async def test_the_oldest_alerts_leave_the_list_when_there_are_too_many(view):
     await view.put_alerts([alert_for(f"p{n}", 1000.0 + n) for n in range(15)])
     assert [a.post.id for a in await view.recent_alerts()] == [f"p{n}" for n in range(14, 4, -1)]

@@ -23,6 +23,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ import msgspec
 
 from models.errors import ConfigError
 from training import evaluate_clusters
-from training.evaluate import ablation, alerts, curve, feedback, plots, report, scales, sizes
+from training.evaluate import plots, report
 from training.evaluate.config import MEASURES as NAMES
 from training.evaluate.config import PRESETS, Config
 from training.evaluate.measures import MEASURES, load
@@ -111,16 +112,20 @@ def read_words(argv: Sequence[str]) -> Config:
     return msgspec.structs.replace(read_config(PRESETS, argv[1:]), encoder=argv[0])
 
 
-JOBS = {"alerts": alerts, "feedback": feedback, "ablation": ablation, "scales": scales, "curve": curve, "sizes": sizes}
+JOBS = ("alerts", "feedback", "ablation", "scales", "curve", "sizes")  # modules here, imported when they are asked for
 
 
 def read_job(name: str, argv: Sequence[str]) -> Any:
     """[PRESET] key=value … as the Config of one of JOBS; the preset is `laptop` where none is named."""
-    return read_config(JOBS[name].PRESETS, argv if argv and "=" not in argv[0] else ["laptop", *argv])
+    return read_config(module(name).PRESETS, argv if argv and "=" not in argv[0] else ["laptop", *argv])
+
+
+def module(name: str) -> Any:
+    return import_module(f"training.evaluate.{name}")
 
 
 if __name__ == "__main__":
     if (name := "".join(sys.argv[1:2])) in JOBS:
-        run(JOBS[name].main, JOBS[name].PRESETS, sys.argv[2:] or ["laptop"], read=partial(read_job, name))
+        run(module(name).main, module(name).PRESETS, sys.argv[2:] or ["laptop"], read=partial(read_job, name))
     else:
         run(main, PRESETS, read=read_words)

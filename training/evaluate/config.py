@@ -48,8 +48,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     rows: int = 20_000  # of each classified set, a sample; 0 = all
     repeats: int = 5  # of each classification
     speed_posts: int = 20_000  # invented ones, to be timed
-    speed_words: int = 19  # of one on average, 28 pieces of the bundled reader; 28 words are 40
-    speed_processes: int = 0  # also timed together, a core each, as workers run; 0 = not
+    speed_words: int = 19  # of one on average, 28 pieces of the bundled reader; 28 words are 40; of 5 to 40 each
+    speed_processes: int = 0  # also timed side by side, as workers run; 0 = not
     clusters: tuple[str, ...] = ()  # streams of training.evaluate_clusters: tweets-t, crisis-t26
     tasks: tuple[str, ...] = ()  # of the mteb library: needs crisis-streams[mteb] and a reachable hub
     seed: int = 1  # of samples, hard negatives, noise and classification

@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import torch
 from msgspec import Struct
@@ -45,6 +46,7 @@ from training.head import fit
 from training.jobs import cache_dir, write_atomically, write_result
 from training.keeping import keeping
 from training.posts import LabelledPost
+from training.run_key import run_key
 
 __all__ = ["Config", "KEPT", "PRESETS", "main"]
 
@@ -91,21 +93,27 @@ def main(config: Config) -> Path:
     lesson: shorten.Lesson | None = None
     material = read_material(HeadConfig(iterations=config.iterations)) if config.data else None
     found: dict[str, dict] = {}
+    hashes: dict[str, str] = {}
     for name, knobs in sizes.items():
         out = Path(config.out) / name
+        key = run_key(msgspec.structs.replace(config, sizes=(name,), out="", result=""), name)
         if not (done := out / "figures.json").exists():
             torch.manual_seed(config.seed)
             lesson = lesson or shorten.lesson(knobs)
             model = shorten.learn(knobs, lesson, time.monotonic())
             export_onnx.main(export_onnx.Config(str(model), str(out / "bundle"), evened=0.5))
             measured = figures(load_encoder(str(out / "bundle")), material, config)
-            write_atomically(done, json.dumps(measured).encode())
-        found[name] = json.loads(done.read_text("utf-8"))
+            kept = {"key": key, "data_hash": hash_rows(lesson.texts), "figures": measured}
+            write_atomically(done, json.dumps(kept).encode())
+        kept = json.loads(done.read_text("utf-8"))
+        if kept["key"] != key:
+            raise ConfigError(f"{done} is of other knobs: take another out=")
+        found[name], hashes[name] = kept["figures"], kept["data_hash"]
     encoders = [load_encoder(str(Path(config.out) / name / "bundle")) for name in sizes]
     for row, fast in zip(found.values(), side_by_side(encoders, 600, 3), strict=True):
         row["posts_per_core_s"] = round(fast)  # all in turns: what else the machine does meets each
     show(found)
-    write_result(Path(config.result), config, hash_rows(lesson.texts if lesson else []), config.seed, {"sizes": found})
+    write_result(Path(config.result), config, hash_rows(hashes.values()), config.seed, {"sizes": found})
     print(f"→ {config.result}")
     return Path(config.result)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from models.alerts import make_alerts, withdraw
+from models.alerts import UPDATED, make_alerts, withdraw
 from models.encoders.ready import Ready
 from models.records import (
     Alert,
@@ -50,11 +50,12 @@ async def with_withdrawals(frame: MatchedFrame, alerts: list[Alert], known: Aler
 def after(earlier: Alert | None, edited: Alert) -> Alert:
     """The alert of an edited post, as an update of what was told of it.
 
-    Times alone do not tell which state is the later: an edit may be read in the millisecond of the post, or by a
-    machine whose clock is behind. An edit that is read again is what was told of it.
+    An edit may be read in the millisecond of its post, whose alert grew by a revision when its cluster became known:
+    it comes after that, and after another that is on its way (`UPDATED`). One that is read again is what was told of
+    it; one that was seen before what was told (read again, or put by and read late) stays the older.
     """
-    if earlier is None:
+    if earlier is None or earlier.seen_at > edited.seen_at:
         return edited
     if (earlier.seen_at, earlier.post) == (edited.seen_at, edited.post):
         return earlier
-    return msgspec.structs.replace(edited, revision=max(edited.revision, earlier.revision + 1))
+    return msgspec.structs.replace(edited, revision=max(edited.revision, earlier.revision + UPDATED))
