@@ -85,14 +85,14 @@ class Skim:
 
     async def _make(self, queries: Sequence[Query]) -> None:
         started = time.monotonic()
-        self._loaded = self._loaded or await asyncio.to_thread(static)
-        self._ready = await asyncio.to_thread(make_ready, self._settings, self._loaded, queries)
+        try:
+            self._loaded = self._loaded or await asyncio.to_thread(static)
+            self._ready = await asyncio.to_thread(make_ready, self._settings, self._loaded, queries)
+        except Exception:  # whatever it is: until it can be made all is read in context, and somebody should know why
+            self._queries = None  # asked again, it is tried again
+            log.exception("the reader is behind, and nothing can be skimmed")
+            return
         log.warning("the reader is behind: skimming from now on (ready after %.1f s)", time.monotonic() - started)
-
-    async def until_ready(self) -> None:
-        """Wait until what was asked for is loaded; raises what went wrong."""
-        if self._making is not None:
-            await self._making
 
     def divide(
         self, ready: Ready, frames: Sequence[Frame], share: float, now: float

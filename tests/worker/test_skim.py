@@ -3,10 +3,12 @@
 import pytest
 
 from models.encoders.ready import load, ready
+from models.errors import BundleError
 from models.queries import background_texts, load_queries
 from models.records import Frame, Origin, Post
 from streams.config import load_settings
 from streams.pipeline.triage import EACH
+from streams.worker import skim
 from streams.worker.skim import LEAST_POSTS, QUIET_S, Pace, Skim
 
 NOW = 1_795_000_000.0
@@ -70,3 +72,21 @@ def test_who_writes_many_different_calls_is_read_a_few_times_before_others_are()
         (kept,), (waiting,) = Skim(load_settings()).divide(flood, [Frame(Origin(0, 1), small_talk + cries)], 0.125, NOW)
         assert len(kept.posts) == 12 and len(kept.posts) + len(waiting) == 100
         assert len({post.id for post in kept.posts} & {post.id for post in cries}) == EACH
+
+
+async def test_a_skim_that_cannot_be_made_is_told_and_made_when_it_is_asked_for_again(monkeypatch, caplog):
+    found, wrong = skim.static, iter([BundleError("no static encoder")])
+    monkeypatch.setattr(skim, "static", lambda: found() if (why := next(wrong, None)) is None else throw(why))
+    skimming, queries = Skim(load_settings()), load_queries()[:2]
+    assert skimming.of(READER, queries) is None
+    await skimming._making
+    assert "no static encoder" in caplog.text and skimming.of(READER, queries) is None
+    await skimming._making
+    assert skimming.of(READER, queries) is not None
+
+
+READER = object()  # any encoder that is not static
+
+
+def throw(error: Exception) -> None:
+    raise error
