@@ -62,7 +62,8 @@ class Reading(Struct, frozen=True):
 class Alert(Struct, frozen=True, omit_defaults=True):
     """What a person is shown. Same `alert_id`, higher `revision` = an update of the same alert.
 
-    `revision` only grows and is no clock. It is made of `seen_at`, so a redelivered frame makes the very same alert.
+    `revision` only grows and is no clock. It is made of `seen_at`, and of an edit also of what was told before; a frame
+    that is redelivered makes the very same alert, or the one that is known of the same state.
     `level`, `score`, `threshold` and `probability` are the match's.
     """
 

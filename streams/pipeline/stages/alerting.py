@@ -6,9 +6,12 @@ import msgspec
 
 from models.alerts import UPDATED, make_alerts, withdraw
 from models.encoders.ready import Ready
+from models.moments import rfc3339
 from models.records import (
     Alert,
+    Deletion,
     MatchedFrame,
+    Post,
     account_of,
 )
 from streams.pipeline.ports import Alerts
@@ -43,8 +46,13 @@ async def with_withdrawals(frame: MatchedFrame, alerts: list[Alert], known: Aler
     return [after(earlier.get(a.alert_id), a) for a in kept] + [
         blank(withdraw(a, causes.get(a.post.id) or causes[account_of(a.post.id)]))
         for a in earlier.values()
-        if a.status == "active" and a.alert_id not in ids
+        if a.status == "active" and a.alert_id not in ids and not _is_older(causes.get(a.post.id), a)
     ]
+
+
+def _is_older(cause: Post | Deletion | None, alert: Alert) -> bool:
+    """Was this edit seen before what was told, so that it says nothing against it?"""
+    return isinstance(cause, Post) and alert.seen_at > rfc3339(cause.seen_at)
 
 
 def after(earlier: Alert | None, edited: Alert) -> Alert:
