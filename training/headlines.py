@@ -44,6 +44,10 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         "posts/s of the default encoder at 40 pieces a post; read `speed/report.md`",
         {"a core-second": "speed/posts_per_core_s", "two processes": "speed/posts_per_s_together"},
     ),
+    "speed-flood/": (
+        "the same of the preset `flood`; read `speed-flood/report.md`",
+        {"a core-second": "speed/posts_per_core_s", "two processes": "speed/posts_per_s_together"},
+    ),
     "encoder-": (
         "headline measures of a published encoder",
         {
