@@ -7,8 +7,11 @@
 -- mine:ACCOUNT zset of its repeats that are kept, both by when that was noted, raised:PLACE zset of those that took the
 -- place of what was edited or deleted there. Answers: {verdict, post, …} of each.
 local prefix, ttl, most, out = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {}
+local claims = cmsgpack.unpack(ARGV[4])
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1e6 + tonumber(clock[2]) -- microseconds; one more with each note
+
+local any_raised = false -- has anything taken the place of another at one of these places, before or now?
 
 local function account(id)
   return string.match(id, '^([^/]+)/') or id
@@ -113,6 +116,7 @@ local function raise(of, place)
       else
         heir = id
         hold(id, '', at, said, post)
+        any_raised = true
         local text = prefix .. 'text:' .. said
         local first = pair(text)
         if not first or gone(first) then redis.call('SET', text, id .. '\31' .. at, 'EX', ttl) end
@@ -130,7 +134,13 @@ local function raise(of, place)
   end
 end
 
-for _, claim in ipairs(cmsgpack.unpack(ARGV[4])) do
+for first = 1, #claims, 1000 do -- most frames are read once, and nothing of theirs was ever raised
+  local places = {}
+  for i = first, math.min(first + 999, #claims) do places[#places + 1] = prefix .. 'raised:' .. claims[i][3] end
+  any_raised = any_raised or redis.call('EXISTS', unpack(places)) > 0
+end
+
+for _, claim in ipairs(claims) do
   local kind, id, place, fingerprint, repost, says, post = unpack(claim)
   local begun, last, said = mark(id)
   local verdict = 'n'
@@ -144,9 +154,9 @@ for _, claim in ipairs(cmsgpack.unpack(ARGV[4])) do
   else
     local text, target, repeats, how = prefix .. 'text:' .. fingerprint, nil, nil, nil
     local first, at = pair(text)
+    local was, before, by = kept(id)
     if first and gone(first) then first = nil end
     if kind ~= 'u' and not (said and (last == place or said ~= fingerprint)) then
-      local was, before, by = kept(id)
       if was == place and before == fingerprint and by ~= '' then
         repeats, how = by, 'keep' -- delivered again
       elseif first and at ~= place then
@@ -164,7 +174,6 @@ for _, claim in ipairs(cmsgpack.unpack(ARGV[4])) do
       if how == 'keep' then keep(id, repeats, place, fingerprint, post) end
       verdict = 'r' .. repeats
     else
-      local _, before = kept(id)
       if before and before ~= fingerprint then drop(id) end
       if said and said ~= fingerprint then release(id, said) end
       if not first then redis.call('SET', text, id .. '\31' .. place, 'EX', ttl) end
@@ -176,7 +185,7 @@ for _, claim in ipairs(cmsgpack.unpack(ARGV[4])) do
     end
   end
   local answer = {verdict}
-  for _, id in ipairs(redis.call('ZRANGE', prefix .. 'raised:' .. place, 0, -1)) do
+  for _, id in ipairs(any_raised and redis.call('ZRANGE', prefix .. 'raised:' .. place, 0, -1) or {}) do
     local at, _, _, raised = kept(id)
     if at and not gone(id) then answer[#answer + 1] = raised end
   end

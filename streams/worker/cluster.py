@@ -75,6 +75,7 @@ class Cluster(Handler):
         await self.outbox.delivered()
         await self.view.put_clusters(changes)
         await self.view.put_alerts(alerts)
+        await self.view.count_all(self.name, [(f.origin, {"counts": {"clustered": len(f.posts)}}) for f in frames])
         for change in changes:
             metrics.cluster_events.labels(change.event).inc()
         if self.stage is stage:  # else the partition moved meanwhile: whoever has it reads these frames again

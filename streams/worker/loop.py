@@ -16,7 +16,7 @@ import faust
 
 from models.errors import ServiceError
 from streams import metrics
-from streams.broker.topics import AGENTS, INPUTS
+from streams.broker.topics import INPUTS
 from streams.worker import careful
 from streams.worker.cluster import Cluster
 from streams.worker.embed import Embed
@@ -26,7 +26,7 @@ from streams.worker.normalise import Normalise
 from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
 from streams.worker.stage import Handler
-from streams.worker.taking import BETWEEN_STAGES, FROM_SOURCES, take
+from streams.worker.taking import AFTER_ENCODER, FROM_SOURCES, TO_ENCODER, take
 from streams.worker.watchdog import STALLED
 
 __all__ = ["add_agents"]
@@ -34,6 +34,7 @@ __all__ = ["add_agents"]
 log = logging.getLogger(__name__)
 
 HANDLERS = {"normalise": Normalise, "embed": Embed, "match": Match, "cluster": Cluster}
+RHYTHMS = {"normalise": FROM_SOURCES, "embed": TO_ENCODER, "match": AFTER_ENCODER, "cluster": AFTER_ENCODER}
 
 
 def add_agents(app: faust.App, runtime: Runtime, names: Sequence[str]) -> dict[str, Handler]:
@@ -50,7 +51,7 @@ def add_agents(app: faust.App, runtime: Runtime, names: Sequence[str]) -> dict[s
 
 
 def _loop(name: str, runtime: Runtime, handler: Handler) -> Callable:
-    rhythm = FROM_SOURCES if name == AGENTS[0] else BETWEEN_STAGES
+    rhythm = RHYTHMS[name]
 
     async def agent(stream: faust.Stream) -> None:
         gaps = Gaps()

@@ -38,6 +38,7 @@ from streams.view.pseudonyms import check_key, load_pseudonyms
 from streams.view.snapshots import Snapshots
 from streams.view.status import WorkerStatus
 from streams.view.vault import Vault
+from streams.worker.garbage import keep_what_is_loaded
 from streams.worker.sending import Sender
 from streams.worker.skim import Pace, Skim
 from streams.worker.work import Work
@@ -92,6 +93,7 @@ class Runtime:
         await self.takeover.start(release, list(self.queries.values()), list(labels.values()))
         await self.sender.start()
         await self.trial.start()
+        keep_what_is_loaded()
         metrics.ready.set(1)
 
     async def stop(self) -> None:

@@ -19,19 +19,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import faust
 from msgspec import Struct
 
-__all__ = ["BETWEEN_STAGES", "FROM_SOURCES", "Rhythm", "take"]
-
-BATCH_BYTES = 262_144  # of large frames a batch holds few: some 800 posts of text, which the reader reads in seconds
-
+__all__ = ["AFTER_ENCODER", "FROM_SOURCES", "TO_ENCODER", "Rhythm", "take"]
 
 class Rhythm(Struct, frozen=True):
-    """Seconds. apart_s: from a batch to the next, if that is not full; company_s: that each waits for more records."""
+    """How batches follow on one another. apart_s: seconds from one to the next, if that is not full; company_s: that
+    each waits for more records; most_bytes: of their values in one batch, which holds one record whatever it takes."""
 
     apart_s: float = 0.0
     company_s: float = 0.0
+    most_bytes: int = 262_144  # some 800 posts of text, which the reader reads in seconds
 
 
-FROM_SOURCES, BETWEEN_STAGES = Rhythm(apart_s=0.2), Rhythm(company_s=0.01)
+FROM_SOURCES, TO_ENCODER = Rhythm(apart_s=0.2), Rhythm(company_s=0.01)
+# A thousand posts with their vectors: a tenth of a second for who matches or clusters them.
+AFTER_ENCODER = Rhythm(company_s=0.01, most_bytes=1_048_576)
 
 
 async def take(
@@ -64,7 +65,7 @@ async def take(
             early_s = max(due_s - clock(), rhythm.company_s)
             if len(buffer) < most and not behind and early_s > 0:
                 await pause(early_s)
-            events = _next(buffer, stream.app.consumer_generation_id)
+            events = _next(buffer, stream.app.consumer_generation_id, rhythm.most_bytes)
             due_s = clock() + rhythm.apart_s if events else 0.0
             behind = bool(buffer)
             if not behind:
@@ -77,11 +78,11 @@ async def take(
         stream._processors.remove(keep)
 
 
-def _next(buffer: deque[faust.Event], generation: int) -> list[faust.Event]:
+def _next(buffer: deque[faust.Event], generation: int, most_bytes: int) -> list[faust.Event]:
     """The events to work on now, of this generation of the consumer group."""
     events: list[faust.Event] = []
     size = 0
-    while buffer and (not events or size + len(buffer[0].value or b"") <= BATCH_BYTES):
+    while buffer and (not events or size + len(buffer[0].value or b"") <= most_bytes):
         event = buffer.popleft()
         if event.message.generation_id == generation:
             events.append(event)

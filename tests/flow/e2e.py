@@ -1,5 +1,5 @@
-"""The scenario e2e.1: posts a second through all four agents of one worker, or two, beside the same stages in other
-loops."""
+"""The scenario e2e.1: posts a second through all four agents of one worker, two, or two and a clusterer, beside the
+same stages in other loops."""
 
 from __future__ import annotations
 
@@ -11,15 +11,21 @@ from pathlib import Path
 
 import click
 
+from streams.broker.topics import AGENTS
 from tests.flow.profile import Profile
-from tests.flow.scene import Deployment, Services, cost, measured
+from tests.flow.scene import ALL, Deployment, Services, cost, measured
 
-WORKERS = {"worker": 1, "workers2": 2}  # → how many processes
+*READ, CLUSTER = AGENTS
+WORKERS = {  # → the agents of each process
+    "worker": [ALL],
+    "workers2": [ALL, ALL],
+    "apart": [",".join(READ), ",".join(READ), CLUSTER],  # two workers, and one that has the clusters alone
+}
 PEERS = {"bare": "confluent_kafka", "bytewax": "bytewax", "quix": "quixstreams"}  # → what must be installed
 
 
 def subjects() -> list[str]:
-    """One worker, two that share the partitions, and the peers that are installed."""
+    """The workers, and the peers that are installed."""
     return [*WORKERS, *(name for name, module in PEERS.items() if importlib.util.find_spec(module))]
 
 

@@ -21,7 +21,7 @@ from kafka import KafkaConsumer, TopicPartition
 from streams.embedded.child import Child
 from streams.ingest.lines import head_of, key_of
 from streams.ingest.writer import open_writer
-from tests.flow.scene import Deployment, Services, cpu_s, measured
+from tests.flow.scene import ALL, Deployment, Services, cpu_s, measured
 from tests.waiting import wait_until
 
 SHARES = (10, 50, 80)  # per cent of the sustained rate
@@ -95,7 +95,7 @@ def worker(
     of posts between them: over a part of a short run it would be told too high or too low), and when it was ready."""
     deployment = Deployment(at, encoder=encoder, keep_ids=True)
     began = time.monotonic()
-    with deployment.workers(1) as (child,):
+    with deployment.workers([ALL]) as (child,):
         ready_s = time.monotonic() - began
         click.echo(f"  ready after {ready_s:.1f} s, {cpu_s(child.pid):.1f} s of CPU", err=True)
         deployment.write(lines, 100)

@@ -8,6 +8,7 @@ appends to, posts done so far; the last line is written once the broker has ever
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 import time
 from collections.abc import Iterable
@@ -20,6 +21,7 @@ from streams.broker.queries import read_queries
 from streams.config import load_settings
 from streams.pipeline.replay import Replay
 from streams.view.pseudonyms import load_pseudonyms
+from streams.worker.garbage import keep_what_is_loaded
 from streams.worker.threads import limit_native_threads
 
 _json = msgspec.json.Encoder().encode
@@ -39,6 +41,7 @@ class Peer:
         made = ready(load(self.settings.encoder.ref), queries, self.settings.match)
         self._replay = Replay(self.settings, time.time(), made, load_pseudonyms(self.settings))
         self._loop, self._records, self.done = asyncio.new_event_loop(), 0, 0
+        keep_what_is_loaded()
 
     def feed(self, raw: bytes) -> Iterable[tuple[str, bytes, bytes]]:
         """Topic, key and value of all that one record makes."""
@@ -134,3 +137,4 @@ def quix(peer: Peer) -> None:
 
 if __name__ == "__main__":
     {"bare": bare, "bytewax": bytewax, "quix": quix}[sys.argv[1]](Peer(int(sys.argv[2]), Path(sys.argv[3])))
+    signal.pause()  # until its CPU time was read

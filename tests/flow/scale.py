@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import click
 
-from tests.flow.scene import Deployment, Services, cost, measured
+from tests.flow.scene import ALL, Deployment, Services, cost, measured
 
 WORKERS = (1, 2, 4)
 PARTITIONS = 8
@@ -26,7 +26,7 @@ def scenario(
         if words and str(workers) not in words:
             continue
         deployment = Deployment(at, partitions=PARTITIONS)
-        with deployment.workers(workers) as children:
+        with deployment.workers(workers * [ALL]) as children:
             deployment.write(lines, FRAME_POSTS)
             warm = len(lines) // 5
             marks = measured(deployment, children, deployment.through, warm, len(lines), deployment.begun)

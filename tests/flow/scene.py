@@ -20,18 +20,20 @@ from msgspec import Struct
 
 from models.queries import Query, load_queries
 from streams.broker.queries import publish_queries
+from streams.broker.topics import AGENTS
 from streams.commands.bench_queries import LANGUAGES
 from streams.commands.bench_scenarios import START, invented_texts, real_texts
 from streams.commands.key import make_key
 from streams.commands.topics import prepare
 from streams.config import Settings, load_settings
 from streams.embedded.child import Child
-from streams.pipeline.outcomes import through
+from streams.pipeline.outcomes import through, to_cluster
 from tests.chaos.machines import RedisNode
 from tests.services.kafka import Node
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
+ALL = ",".join(AGENTS)
 AUTHORS = 5_000
 
 
@@ -185,21 +187,23 @@ class Deployment:
         return {k.decode(): int(v) for k, v in self._redis.hgetall(f"{self.settings.key_prefix}counts").items()}
 
     def through(self) -> int:
-        """Posts with an outcome."""
-        return through(self.counts())
+        """Posts that every stage is done with: they have an outcome, and those that were matched are in a cluster."""
+        counts = self.counts()
+        return through(counts) - to_cluster(counts)
 
     def begun(self) -> int:
         """Posts that the first stage has read."""
         return self.counts().get("read", 0)
 
     @contextlib.contextmanager
-    def workers(self, number: int) -> Iterator[list[Child]]:
-        """So many, all of which have told that they are ready, ended with the block."""
+    def workers(self, agents: Sequence[str]) -> Iterator[list[Child]]:
+        """One with each of these lists of agents, all of which have told that they are ready, ended with the block."""
         with contextlib.ExitStack() as stack:
-            children = [stack.enter_context(self.running("streams.cli", "worker")) for _ in range(number)]
+            started = [self.running("streams.cli", "worker", "--agents", names) for names in agents]
+            children = [stack.enter_context(one) for one in started]
             wait_until(
                 lambda: (
-                    self._redis.hlen(f"{self.settings.key_prefix}workers") >= number
+                    self._redis.hlen(f"{self.settings.key_prefix}workers") >= len(agents)
                     or any(child.ended() for child in children)
                 ),
                 lambda: "\n".join(child.last_words(20) for child in children),

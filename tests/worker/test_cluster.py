@@ -43,6 +43,9 @@ class View:
 
     async def put_alerts(self, alerts: object) -> None: ...
 
+    async def count_all(self, stage: str, counted: list) -> None:
+        self.counted = getattr(self, "counted", []) + [(stage, *one) for one in counted]
+
 
 class Outbox:
     """A broker that acknowledges when it may."""
@@ -105,6 +108,14 @@ async def test_frames_are_acknowledged_with_the_snapshot_that_holds_them(agent):
     assert event.acked
     restored = ClusterStage.restore(agent.view.snapshot, agent.runtime.settings.cluster, TinyEncoder())
     assert restored.clusterer.counters.posts == 60
+
+
+async def test_posts_that_were_applied_are_counted_by_their_frames(agent):
+    await agent([Event(1, posts=3), Event(2, posts=4)])
+    assert agent.view.counted == [
+        ("cluster", Origin(0, 1), {"counts": {"clustered": 3}}),
+        ("cluster", Origin(0, 2), {"counts": {"clustered": 4}}),
+    ]
 
 
 async def test_it_tells_how_far_it_has_applied_from_the_moment_it_holds_a_record_until_the_partition_leaves(agent):

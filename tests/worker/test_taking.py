@@ -86,10 +86,9 @@ async def test_who_gives_waits_while_a_full_batch_is_not_taken():
     await batches.aclose()
 
 
-async def test_a_batch_of_large_records_ends_early_and_the_rest_comes_next(monkeypatch):
-    monkeypatch.setattr(taking, "BATCH_BYTES", 10)
+async def test_a_batch_of_large_records_ends_early_and_the_rest_comes_next():
     stream = Stream()
-    batches, first = await started(stream, 10)
+    batches, first = await started(stream, 10, rhythm=taking.Rhythm(most_bytes=10))
     await stream.give(1, size=11)
     assert numbers(await first) == [1], "a record above the limit is taken alone"
     for number in (2, 3, 4):
@@ -131,12 +130,12 @@ async def test_between_stages_each_batch_waits_a_moment_for_what_was_sent_with_i
         waited_s.append(seconds)
         await stream.give(10 + len(waited_s))
 
-    batches, first = await started(stream, 10, pause, taking.BETWEEN_STAGES)
+    batches, first = await started(stream, 10, pause, taking.TO_ENCODER)
     await stream.give(1)
     assert numbers(await first) == [1, 11]
     await stream.give(2)
     assert numbers(await anext(batches)) == [2, 12]
-    assert waited_s == 2 * [taking.BETWEEN_STAGES.company_s]
+    assert waited_s == 2 * [taking.TO_ENCODER.company_s]
     await batches.aclose()
 
 
@@ -154,14 +153,12 @@ async def test_after_a_pause_nothing_waits():
     await batches.aclose()
 
 
-@pytest.mark.parametrize("rhythm", [taking.FROM_SOURCES, taking.Rhythm(apart_s=1.0, company_s=1.0)])
-async def test_who_is_behind_waits_for_nobody(monkeypatch, rhythm):
+async def test_who_is_behind_waits_for_nobody():
     async def pause(seconds: float) -> None:
         raise AssertionError("a full batch waits, or the rest of one")
 
-    monkeypatch.setattr(taking, "BATCH_BYTES", 10)
     stream = Stream()
-    batches, first = await started(stream, 4, pause)
+    batches, first = await started(stream, 4, pause, taking.Rhythm(apart_s=0.2, most_bytes=10))
     for number in (1, 2, 3):
         await stream.give(number, size=4)
     assert numbers(await first) == [1, 2]
