@@ -22,7 +22,7 @@ import numpy as np
 from msgspec import Struct
 
 from models.places.gazetteer import KINDS
-from models.places.names import UNSPACED, code, fold, keys, unjoined, words
+from models.places.names import BEGINNINGS, UNSPACED, code, fold, keys, unjoined, words
 from training.files import data_dir, read_json, read_lines
 from training.jobs import run
 from training.posts import HERE
@@ -191,6 +191,7 @@ def table(found: Sequence[Entry], isos: str, common: Counter[str]) -> dict[str, 
         "codes": codes.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 3:],
         "places": places.astype(np.int32),
         "plain": plain.astype(np.uint8),
+        "begins": beginnings({keys(name) for entry in found for name in entry.names}),
         "names": np.frombuffer("\n".join(entry.names[0] for entry in found).encode(), np.uint8),
         "kind": np.array([KINDS.index(entry.kind) for entry in found], np.uint8),  # type: ignore[arg-type]
         "people": np.rint(8 * np.log2(np.maximum(people, 1))).astype(np.uint8),
@@ -198,6 +199,19 @@ def table(found: Sequence[Entry], isos: str, common: Counter[str]) -> dict[str, 
         "within": np.array([entry.within for entry in found], np.int16),
         "iso": np.frombuffer(isos.replace(",", "\n").encode(), np.uint8),
     }
+
+
+def beginnings(names: Iterable[str]) -> np.ndarray:
+    """(BEGINNINGS / 8,) uint8: a bit for each run of words with which a longer name begins: of "new york city" for
+    "new" and "new york". The remainder of a run's code says which.
+
+    names: as `names.keys` folds them. A Bloom filter (Bloom 1970, https://doi.org/10.1145/362686.362692) of one hash.
+    """
+    bits = np.zeros(BEGINNINGS, np.uint8)
+    for name in names:
+        parts = name.split(" ")
+        bits[[code(" ".join(parts[:count])) % BEGINNINGS for count in range(1, len(parts))]] = 1
+    return np.packbits(bits, bitorder="little")
 
 
 def main(config: Config) -> None:

@@ -1,1 +1,1 @@
-"""Places by name: which are called so (`gazetteer`), and which a text names (`mentions`)."""
+"""Places by name: which are called so (`gazetteer`), which is meant (`meant`), and which a text names (`mentions`)."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from io import BytesIO
 from typing import Literal
@@ -23,14 +23,17 @@ import numpy as np
 from msgspec import Struct
 
 from models.errors import QueryError
-from models.places.names import CODE_BYTES, code, digest, keys
+from models.places.names import BEGINNINGS, CODE_BYTES, code, digest, keys
 
-__all__ = ["KINDS", "Gazetteer", "Place", "PlaceKind", "radius_km", "within"]
+__all__ = ["KINDS", "NOTHING", "Gazetteer", "Place", "PlaceKind", "radius_km", "within"]
 
 PlaceKind = Literal["country", "province", "town"]
 KINDS: tuple[PlaceKind, ...] = ("country", "province", "town")
 CLEAR = 10.0  # times as many people as the next of the same name: who says "London" means that one
-NOTHING = np.zeros(0, np.int32)
+BUCKETS = 2**16  # parts of the table, by the first two bytes of a code
+CODES_EACH = 256**CODE_BYTES // BUCKETS
+NOTHING = np.zeros(0, np.int32)  # no places
+KEPT = 1_024  # places, half a kilobyte each
 SHOWN = 8  # places told where several are called so
 PER_KM2 = 2_000.0  # people in and around a town: Port-au-Prince is taken as 14 km each way, London as 38
 LEAST_KM = 5.0
@@ -65,14 +68,21 @@ class Gazetteer:
 
     def __init__(self, table: Mapping[str, np.ndarray]) -> None:
         # (n,) whole numbers, rising; several places may share one. numpy searches for a single one 20 times as slowly
-        self._codes = memoryview(_from_bytes(table["codes"]).data)
+        codes = _from_bytes(table["codes"])
+        buckets = np.searchsorted(codes, np.arange(BUCKETS + 1, dtype=np.uint64) * CODES_EACH)
+        self._codes = memoryview(codes.data)
+        # (BUCKETS + 1,): where the codes of each bucket begin. Hashes fill them evenly, so eight are left to search
+        self._buckets = memoryview(buckets.astype(np.int32).data)
         self._places = table["places"]  # (n,): the place of each
         self._plain = table["plain"]  # (n,): 1 where the name is a word that people write all day
+        self._begins = bytes(table["begins"])  # a bit for each run of words that a longer name begins with
         self._names = bytes(table["names"]).decode().split("\n")  # (p,)
         self._kind, self._people = table["kind"], table["people"]  # (p,): of KINDS; 8 × log2 of the people
         self._box = table["box"]  # (p, 4) float32, of towns only the centre, twice
-        self._within = table["within"]  # (p,): the province of a town, the country of a province; -1: none
+        # (p,): the province of a town, the country of a province; -1: none
+        self._within = memoryview(table["within"].data)
         self._iso = bytes(table["iso"]).decode().split("\n")  # (countries,): countries come first among the places
+        self.place = lru_cache(KEPT)(self._place)  # posts of a stream name the same ones
 
     @staticmethod
     @cache
@@ -92,21 +102,39 @@ class Gazetteer:
         found: np.ndarray = codes[np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)] == wanted
         return found
 
-    def indices(self, key: str, plain: bool = True) -> np.ndarray:
-        """The places whose name folds to this (`names.keys`), those with most people first.
+    def holds(self, wanted: int) -> bool:
+        """Is anything called so? wanted: the code of a name's key (`names.code`)."""
+        first, last = self._span(wanted)
+        return first < last
+
+    def begins(self, wanted: int) -> bool:
+        """May a longer name begin with the words of this code? Yes wherever one does, and for 5 % of all others.
+
+        So nobody need look for "water rising", "water rising fast" and so on, as no name begins with "water".
+        """
+        bit = wanted % BEGINNINGS
+        return bool(self._begins[bit >> 3] >> (bit & 7) & 1)
+
+    def indices(self, wanted: int, plain: bool = True) -> np.ndarray:
+        """The places whose name has this code, those with most people first.
 
         plain: also where the name is a word that people write all day, and none of the places is known well enough to
         be meant by it.
         """
-        wanted = code(key)
-        first = bisect_left(self._codes, wanted)
-        if first == len(self._codes) or self._codes[first] != wanted:
-            return NOTHING
-        last = bisect_right(self._codes, wanted, first)
-        if not plain and self._plain[first:last].all():
+        first, last = self._span(wanted)
+        if first == last or (not plain and self._plain[first:last].all()):
             return NOTHING
         found = self._places[first:last]
         return found[np.lexsort((self._kind[found], -self._people[found].astype(np.int64)))]
+
+    def _span(self, wanted: int) -> tuple[int, int]:
+        """Where the rows of a code begin and end."""
+        bucket = wanted // CODES_EACH
+        until = self._buckets[bucket + 1]
+        first = bisect_left(self._codes, wanted, self._buckets[bucket], until)
+        if first == until or self._codes[first] != wanted:
+            return first, first
+        return first, bisect_right(self._codes, wanted, first, until)
 
     def people(self, indices: np.ndarray) -> np.ndarray:
         """(k,) float: how many live there, as far as it is known."""
@@ -120,26 +148,26 @@ class Gazetteer:
     def above(self, index: int) -> list[int]:
         """The province and the country it lies in."""
         found = []
-        while (index := int(self._within[index])) >= 0:
+        while (index := self._within[index]) >= 0:
             found.append(index)
         return found
 
     def called(self, name: str) -> list[Place]:
         """Every place called so, those with most people first."""
-        return [self.place(int(index)) for index in self.indices(keys(name))]
+        return [self.place(int(index)) for index in self.indices(code(keys(name)))]
 
-    def place(self, index: int) -> Place:
-        """One place by its index."""
+    def _place(self, index: int) -> Place:
+        """One place by its index. Asked for as `place`, which keeps some."""
         kind, people = KINDS[self._kind[index]], int(self.people(np.array([index]))[0])
         south, west, north, east = (float(degrees) for degrees in self._box[index])
-        above, province = int(self._within[index]), ""
+        above, province = self._within[index], ""
         if kind == "town":
             reach = max(LEAST_KM, math.sqrt(people / PER_KM2 / math.pi)) / KM_A_DEGREE
             wide = min(180.0, reach / max(math.cos(math.radians(south)), 0.01))
             lat, lon = south, west
             box = (max(-90.0, lat - reach), _turned(lon - wide), min(90.0, lat + reach), _turned(lon + wide))
             if above >= len(self._iso):
-                province, above = self._names[above], int(self._within[above])
+                province, above = self._names[above], self._within[above]
         else:
             lat, lon, box = (south + north) / 2, _turned(west + (east - west) % 360 / 2), (south, west, north, east)
         iso = self._iso[index if kind == "country" else above]

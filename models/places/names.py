@@ -7,10 +7,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from hashlib import blake2b
 
-__all__ = ["CODE_BYTES", "MOST_TOGETHER", "UNSPACED", "code", "digest", "fold", "keys", "unjoined", "words"]
+__all__ = [
+    "BEGINNINGS",
+    "CODE_BYTES",
+    "MOST_TOGETHER",
+    "UNSPACED",
+    "code",
+    "digest",
+    "fold",
+    "keys",
+    "unjoined",
+    "words",
+]
 
 MOST_TOGETHER = 5  # words of the longest name that is looked for
 # Scripts written without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han.
@@ -31,13 +41,15 @@ def unjoined(key: str) -> str:
 
 def fold(text: str) -> str:
     """The text as names are compared."""
+    if text.isascii():  # most words of most posts: nothing of the rest changes them
+        return text.lower()
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
     return unicodedata.normalize("NFC", plain).translate(_LETTERS)
 
 
-def words(text: str) -> Iterator[tuple[int, int]]:
+def words(text: str) -> list[tuple[int, int]]:
     """Start and end of each word of a text: letters and digits, parted by everything else."""
-    return (found.span() for found in _WORD.finditer(text))
+    return [found.span() for found in _WORD.finditer(text)]
 
 
 def keys(name: str) -> str:
@@ -46,6 +58,7 @@ def keys(name: str) -> str:
 
 
 CODE_BYTES = 5  # of 500,000 names one in two million others has the same
+BEGINNINGS = 2**21  # bits, one for each remainder of a code; what names of several words begin with fills 5 % of them
 
 
 def digest(key: str) -> bytes:

@@ -10,8 +10,8 @@ import pytest
 from models.errors import QueryError
 from models.filters import Where, located
 from models.places.gazetteer import Gazetteer, radius_km, within
-from models.places.mentions import finds, lies_in, named_in
-from models.places.names import fold, keys
+from models.places.mentions import _AFTER, finds, lies_in, named_in
+from models.places.names import code, fold, keys
 from models.records import Geo, Post
 from training.places import Entry, around, said_names, said_otherwise, table
 
@@ -78,6 +78,20 @@ def test_folding_is_idempotent_and_joins_what_is_written_in_two_ways():
         assert fold(fold(one)) == fold(one)
 
 
+def test_the_beginnings_hide_no_name_and_pass_one_in_twenty_of_what_begins_none():
+    several = [key.split(" ") for key in map(keys, PLACES._names) if " " in key]
+    assert len(several) > 30_000
+    assert all(PLACES.begins(code(" ".join(parts[:n]))) for parts in several for n in range(1, len(parts)))
+    others = [PLACES.begins(code(f"no place is called {n}")) for n in range(20_000)]
+    assert np.mean(others) == pytest.approx(0.05, abs=0.01)
+
+
+def test_what_the_table_holds_is_what_a_search_of_all_of_it_finds():
+    asked = [key + other for key in map(keys, PLACES._names[::50]) for other in ("", " x")]
+    assert [PLACES.holds(code(key)) for key in asked] == PLACES.known(asked).tolist()
+    assert [len(PLACES.indices(code(key))) > 0 for key in asked] == PLACES.known(asked).tolist()
+
+
 # --- what a user asks for
 
 
@@ -142,6 +156,23 @@ def test_storms_everyday_words_links_and_handles_are_no_places(text):
 def test_the_country_named_beside_a_town_says_which_is_meant():
     assert named_in("flood in Paris, Texas")[0].place.country == "US"
     assert named_in("flood in Paris")[0].place.country == "FR"
+
+
+def test_the_names_of_a_text_are_those_of_all_its_runs_the_longest_first():
+    rng = np.random.default_rng(0)
+    some = [keys(PLACES._names[n]).split(" ") for n in rng.integers(0, len(PLACES), 3_000)]
+    parts = [part for name in some for part in name]
+    for start in range(0, 3_000, 20):
+        said = parts[start : start + 20]
+        expected, at = [], 0
+        while at < len(said):
+            runs = [said[at : at + length] for length in range(5, 0, -1) if at + length <= len(said)]
+            runs = [run for run in runs if run[0] not in _AFTER and run[-1] not in _AFTER]
+            named = [run for run in runs if len(PLACES.indices(code(" ".join(run)), plain=False))]
+            expected += [" ".join(run) for run in named[:1]]
+            at += len(named[0]) if named else 1
+        text = " ".join(said)
+        assert [text[find.start : find.end] for find in finds(text, PLACES)] == expected
 
 
 def test_what_a_post_costs_is_bounded_however_long_it_is():
