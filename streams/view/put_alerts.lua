@@ -109,6 +109,7 @@ local function oldest(part)
   return part.ids[part.next]
 end
 
+local given_way = {}
 local step = most < 100 and 0 or math.floor(most / 8) -- a short list, as tests have, gives way one by one
 while left > most - step do
   local source = biggest(biggest(rooms).sources)
@@ -120,7 +121,11 @@ while left > most - step do
     crowd.n = crowd.n - 1
     sized(source, crowd)
   end
-  redis.call('ZREM', alerts, id)
-  redis.call('HDEL', places, id)
+  given_way[#given_way + 1] = id
+end
+for first = 1, #given_way, 1000 do
+  local last = math.min(first + 999, #given_way)
+  redis.call('ZREM', alerts, unpack(given_way, first, last))
+  redis.call('HDEL', places, unpack(given_way, first, last))
 end
 return out
