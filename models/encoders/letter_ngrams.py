@@ -33,8 +33,8 @@ _FOLDED = {char: letter for chars, letter in _CLASSES.items() for char in chars}
 _INNER_SIGN = re.compile(r"(?<=\w)!(?=\w)")  # h!lp, but not help!
 
 
-def _fold(char: str) -> str:
-    """What a character is written as here; "" for spaces, punctuation and marks."""
+def _fold(char: str) -> str | None:
+    """What a character is written as here; None for spaces, punctuation and marks."""
     if "一" <= char <= "鿿" or "㐀" <= char <= "䶿":
         return char + chr(0xF0000 + ord(char))
     letters = []
@@ -43,16 +43,17 @@ def _fold(char: str) -> str:
             letters.append(_FOLDED[part])
         elif part.isalnum() or (unicodedata.category(part) in ("Mn", "Mc") and not unicodedata.combining(part)):
             letters.append(part)  # vowel signs of Indic scripts are marks that do not combine
-    return "".join(letters)
+    return "".join(letters) or None
 
 
-class _Letters(dict[int, str]):
+class _Letters(dict[int, str | None]):
     """A translation table that fills itself: each character is looked up once, and forgotten where there are too many.
 
-    123 posts with all of Unicode left 1.1 million entries behind.
+    123 posts with all of Unicode left 1.1 million entries behind. What goes is None, not "": `str.translate` keeps a
+    quick way for ASCII, which an empty string ends.
     """
 
-    def __missing__(self, code: int) -> str:
+    def __missing__(self, code: int) -> str | None:
         if len(self) >= KEPT:
             self.clear()
         folded = self[code] = _fold(chr(code))
