@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from models.encoders.load import FLOOD, load_encoder
-from models.encoders.word_cache import WordCache, words_are_independent
+from models.encoders.word_cache import _MARKS, WordCache, _drops_marks_and_case, words_are_independent
 from models.queries import load_queries
 
 BUNDLE = Tokenizer.from_file(str(FLOOD / "tokenizer.json"))
@@ -24,6 +26,13 @@ WORDS = st.one_of(
             "\u0301",
             "\u00b4",
             "<unk>",
+            "<UNK>",
+            "'<unk>',",
+            "Don't!",
+            "(_Water_)",
+            ">\u0338a",
+            "!\u0338a",
+            "...",
             "水が",
             "a" * 60,
             "İ",
@@ -52,6 +61,30 @@ def test_posts_in_the_languages_of_the_queries_read_the_same():
 
 def test_the_flood_encoder_uses_it():
     assert words_are_independent(BUNDLE) and load_encoder("flood")._reader._words is not None
+
+
+def test_no_mark_that_is_left_out_makes_another_character_with_what_follows():
+    after = [chr(code) for code in range(0x110000) if unicodedata.combining(chr(code))]
+    assert all(unicodedata.normalize("NFKC", mark + sign)[0] == mark for mark in _MARKS for sign in after)
+
+
+def test_a_tokenizer_that_tells_water_from_WATER_or_from_a_mark_behind_it_is_asked_each_way_it_is_written():
+    assert _drops_marks_and_case(BUNDLE)
+    split, metaspace = pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()
+    dropped = [split, pre_tokenizers.Punctuation("removed"), pre_tokenizers.Digits(), metaspace]
+    kept = [split, pre_tokenizers.Punctuation("isolated"), pre_tokenizers.Digits(), metaspace]
+    texts = ["water Water WATER! (water)"]
+    for tokenizer in (
+        _with(pre_tokenizer=pre_tokenizers.Sequence(dropped)),
+        _with(pre_tokenizer=pre_tokenizers.Sequence(kept), normalizer=normalizers.Lowercase()),
+        _with(normalizer=normalizers.Lowercase()),
+    ):
+        tokenizer.model = models.WordLevel(
+            {"<unk>": 0, "▁water": 1, "water": 2, "▁Water": 3, "▁!": 4}, unk_token="<unk>"
+        )
+        assert words_are_independent(tokenizer) and not _drops_marks_and_case(tokenizer)
+        plain = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        assert [pieces.tolist() for pieces in WordCache(tokenizer).pieces(texts)] == [one.ids for one in plain]
 
 
 def _with(**parts) -> Tokenizer:
