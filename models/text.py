@@ -231,7 +231,12 @@ def _undamaged(text: str, fixes: ftfy.TextFixerConfig) -> str:
 # A repaired line comes again: to see that it is settled, and before the encoder.
 @lru_cache(maxsize=512)
 def _decoded(line: str) -> str:
-    return ftfy.fix_encoding(line) if is_bad(line) else line
+    return ftfy.fix_encoding(line) if _is_bad(line) else line
+
+
+@lru_cache(maxsize=512)
+def _is_bad(text: str) -> bool:
+    return is_bad(text)
 
 
 def _is_damaged(text: str) -> bool:
@@ -240,7 +245,7 @@ def _is_damaged(text: str) -> bool:
         return True
     if text.isascii():
         return False
-    return not unicodedata.is_normalized("NFC", text) or bool(_MAY_BE_MOJIBAKE.search(text) and is_bad(text))
+    return not unicodedata.is_normalized("NFC", text) or bool(_MAY_BE_MOJIBAKE.search(text) and _is_bad(text))
 
 
 @lru_cache(maxsize=4096)
