@@ -48,7 +48,11 @@ READ = 80  # characters: more does not change the answer, and the second model c
 POSSIBLE = 5  # of the likeliest, those over .01
 ASKED = 512  # texts at a time: what they say lies in the processor's cache
 
-_NOISE = re.compile(r"https?://\S+|www\.\S+|@[\w.@-]+|\bRT\b|\[phone\]|\[email\]|[#_\d]+")
+# Links, mentions, RT, what was masked, numbers; each by its first character, which the engine looks for quickly. Six
+# beginnings tried at every letter took twice as long.
+_NOISE = re.compile(
+    r"[hw@R\[#_\d](?:(?<=h)ttps?://\S+|(?<=w)ww\.\S+|(?<=@)[\w.@-]+|(?<=\bR)T\b|(?<=\[)(?:phone|email)\]|(?<=[#_\d])[#_\d]*)"
+)
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
 _HAN = re.compile("[\u3400-\u9fff]")
 _KANA = re.compile("[\u3041-\u30ff]")
@@ -109,9 +113,7 @@ def identify_all(texts: Sequence[str], hints: Sequence[str | None]) -> list[str]
 
 def _bare(text: str) -> str:
     """The first words without links, names and numbers."""
-    words = text[: 4 * READ].split()
-    plain = [word if word.isalpha() and word != "RT" else _NOISE.sub(" ", word) for word in words]
-    return " ".join(" ".join(plain).split())[:READ]
+    return " ".join(_NOISE.sub(" ", text[: 4 * READ]).split())[:READ]
 
 
 def _identified(asked: Sequence[tuple[str, str]]) -> Iterator[str]:
