@@ -29,6 +29,7 @@ ASKED = 20  # candidates per post that are judged; a post that holds more is a l
 _EMAIL = re.compile(r"(?<![\w.%+@＠﹫-])(?:[\w.%+-]++[@＠﹫](?:[\w-]+[.．])+[^\W\d_]{2,})+")
 _AT_SIGNS = "@＠﹫"  # as it is typed beside Chinese and Japanese
 _HAS_AT = re.compile(f"[{_AT_SIGNS}]")
+_BEHIND_A_NAME = re.compile(rf"[{_AT_SIGNS}](?<=[\w.%+-].)")  # a mention's is not
 _AT = r"\s?[\[({]\s?(?:at|@|arroba|ät|et)\s?[\])}]\s?"
 _DOT = r"(?:\.|\s?[\[({]\s?(?:dot|\.|punto|punkt|nokta|point)\s?[\])}]\s?)"
 _SPELT_AT = re.compile(_AT, re.IGNORECASE)
@@ -144,9 +145,7 @@ def mask(text: str) -> str:
 
 
 def _mask_once(text: str) -> str:
-    if (
-        "@" in text or not text.isascii() and _HAS_AT.search(text)
-    ):  # an address holds no blank, nor begins with the sign as mentions do
+    if ("@" in text or not text.isascii()) and _BEHIND_A_NAME.search(text):  # an address holds no blank
         text = " ".join([_EMAIL.sub(EMAIL, word) if _HAS_AT.search(word, 1) else word for word in text.split(" ")])
     if ("(" in text or "[" in text or "{" in text) and _SPELT_AT.search(text):
         text = _SPELT_EMAIL.sub(EMAIL, text)
