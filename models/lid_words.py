@@ -16,7 +16,6 @@ from threading import Lock
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import expit
 
 from models.lid_file import Tables, read_tables
 
@@ -67,7 +66,7 @@ class WordModel:
             at = self._found(words)
             sums = np.add.reduceat(self._sums[at], starts)
             means = sums / np.add.reduceat(self._counts[at], starts)[:, None]
-        yes = expit(self._tables.forks.astype(np.float64) @ means.T)  # (forks, n)
+        yes = 1 / (1 + np.exp(-(self._tables.forks.astype(np.float64) @ means.T)))  # (forks, n); of e^559 at most
         turns = np.log(np.concatenate([1 - yes, yes]) + np.float32(1e-5))
         found: np.ndarray = np.exp(self._paths @ turns).T
         return found
