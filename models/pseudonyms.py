@@ -82,9 +82,10 @@ class Pseudonyms:
         """The text without names of accounts: mentions, ids of accounts, links to accounts and their posts."""
         if self.keep:
             return text
+        if "/" in text:  # by words, as `replace_links` does
+            text = " ".join([self._unlinked(word) if "/" in word else word for word in text.split(" ")])
         if "/" in text or "www." in text.lower():
-            text = _AT_LINK.sub(lambda found: f"at://{self._short(found.group())}", text)
-            text = replace_links(_BARE_LINK.sub(self._link, text), self._link)
+            text = replace_links(text, self._link)
         if "＠" in text or "﹫" in text:  # no address of mail is left here: what stands before it is a word
             text = _WIDE_AT.sub(lambda found: f"{found[1]} @" if found[1] else "@", text)
         if "did:" in text:
@@ -95,12 +96,13 @@ class Pseudonyms:
             text = _HANDLE.sub(lambda found: "@" + self._short(found.group()), text)
         return text
 
-    def hide(self, record: R) -> R:
-        """The same record under pseudonyms: no id, link or handle of its platform is left in it."""
+    def hide(self, record: R, **told: str) -> R:
+        """The same record under pseudonyms: no id, link or handle of its platform is left in it. told: what else is
+        known of it by now."""
         if self.keep:
-            return record
+            return msgspec.structs.replace(record, **told)
         if isinstance(record, Deletion):
-            return msgspec.structs.replace(record, id=self.id(record.id))
+            return msgspec.structs.replace(record, id=self.id(record.id), **told)
         return msgspec.structs.replace(
             record,
             id=self.id(record.id),
@@ -108,11 +110,17 @@ class Pseudonyms:
             url=None,
             reply_to=record.reply_to and self.id(record.reply_to),
             repost_of=record.repost_of and self.id(record.repost_of),
+            **told,
         )
 
     def link(self, post: Post, hidden: Post | None = None) -> Link | None:
         """What `hide` takes away of a post; None where it stays. hidden: what it made of the post, where known."""
         return None if self.keep else Link(hidden.id if hidden else self.id(post.id), post.id, post.url)
+
+    def _unlinked(self, word: str) -> str:
+        """A word without the links that `replace_links` does not know."""
+        word = _AT_LINK.sub(lambda found: f"at://{self._short(found.group())}", word)
+        return _BARE_LINK.sub(self._link, word)
 
     def _link(self, found: re.Match[str]) -> str:
         url = found.group()
@@ -141,5 +149,12 @@ def pseudonym(handle: str, key: bytes) -> str:
 
 def keyed_hash(text: str, key: bytes, purpose: bytes, size: int = 16) -> str:
     """BLAKE2b of the text under the key, as hex digits. purpose: at most 16 bytes; other purpose, other hash."""
+    made = _keyed(key, purpose, size).copy()
+    made.update(text.encode(errors="replace"))
+    return made.hexdigest()
+
+
+@lru_cache(maxsize=64)  # a copy of one that has taken its key is made in half the time
+def _keyed(key: bytes, purpose: bytes, size: int) -> hashlib.blake2b:
     key = key if len(key) <= 64 else hashlib.blake2b(key).digest()
-    return hashlib.blake2b(text.encode(errors="replace"), digest_size=size, key=key, person=purpose).hexdigest()
+    return hashlib.blake2b(digest_size=size, key=key, person=purpose)

@@ -74,10 +74,9 @@ def parse_many(records: Sequence[Raw], pseudonyms: Pseudonyms) -> list[Parsed]:
                 parsed.deletions.append(gone)
                 parsed.claims.append(Gone(gone.id, place))
                 continue
-            named = msgspec.structs.replace(sent, lang=next(languages))
-            post = pseudonyms.hide(named)
+            post = pseudonyms.hide(sent, lang=next(languages))
             parsed.posts.append(post)
-            if (link := pseudonyms.link(named, post)) is not None:
+            if (link := pseudonyms.link(sent, post)) is not None:
                 parsed.links.append(link)
             edit, words = post.kind == "update", words_of(post, pseudonyms.key)
             claim = Claim(post.id, place, words, post.repost_of, edit, _pack(post), post.fingerprint)
