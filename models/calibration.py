@@ -72,13 +72,12 @@ class Calibration(Struct, frozen=True):
         known = self._known(query)
         return np.array(known.direction, np.float32) if known and known.direction else None
 
-    def probability(self, query: Query, score: float) -> float | None:
-        """Calibrated precision at this score, or None where no labels allowed one."""
-        known = self._known(query)
-        if known is None or not known.curve:
+    def probabilities(self, query: Query, scores: np.ndarray) -> list[float] | None:
+        """Calibrated precision at these scores (m,), to three digits; None where no labels allowed one."""
+        if not (curve := self.curve(query)):
             return None
-        at, precision = zip(*known.curve, strict=True)
-        return round(float(np.interp(score, at, precision)), 3)
+        at, precision = zip(*curve, strict=True)
+        return [round(p, 3) for p in np.interp(scores, at, precision).tolist()]
 
     def curve(self, query: Query) -> list[tuple[float, float]]:
         """(score, precision) measured for this very version of the query, rising in both; empty where none was."""

@@ -182,17 +182,17 @@ class Directions:
 
     def nearest(self, index: int, vector: np.ndarray, lang: str, reader_language: str) -> Nearest:
         """The query's sentence nearest to a post (d,), in the post's language where the query has one."""
-        look = self.looks[index]
+        look, places, reader = self.looks[index], self._places(index), _base(reader_language)
         cosines = look.sentences @ vector
 
-        own, read = (
-            None if places is None else int(places[cosines[places].argmax()])
-            for places in map(self._places(index).get, (_base(lang), _base(reader_language)))
-        )
-        at = int(cosines.argmax()) if own is None else own
+        def best(own: np.ndarray | None) -> int:
+            return int(cosines.argmax() if own is None else own[cosines[own].argmax()])
+
+        at = best(places.get(_base(lang)))
         found = Nearest(look.texts[at], look.langs[at], float(cosines[at]))
-        if read is None or _base(found.lang) == _base(look.langs[read]):
+        if reader not in places or reader == _base(found.lang):
             return found
+        read = best(places[reader])
         return found._replace(told=look.texts[read], told_lang=look.langs[read])
 
     def _places(self, index: int) -> dict[str, np.ndarray]:

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from models.calibration import Calibration, fallback_thresholds
+from models.directions import by_value
 from models.explanation import log_odds
 from models.queries import Query
 from models.reading import logistic, logit, moved
@@ -129,8 +130,8 @@ class Levels:
 
     def terms(self, index: int, scores: np.ndarray) -> dict[str, np.ndarray]:
         """Without a head: the terms (models/explanation.py) of one query's log-odds at these scores (m,)."""
-        if self._calibration and self._calibration.probability(self._queries[index], 0.0) is not None:
-            said = [self._calibration.probability(self._queries[index], float(score)) or 0.0 for score in scores]
+        said = self._calibration.probabilities(self._queries[index], scores) if self._calibration else None
+        if said is not None:
             return {"measured": np.array([log_odds(p) for p in said], np.float32)}
         alert = float(self._half[index])
         steep = PRIOR_LOGIT / max(alert - float(self._suggested[index]), 1e-3)
@@ -139,8 +140,9 @@ class Levels:
     def likely(self, scores: np.ndarray, which: np.ndarray) -> np.ndarray:
         """Without a head: the probability at each score (m,) of the query beside it, an index (m,)."""
         summed = np.asarray((scores - self._half[which]) / self._unit[which], np.float32)
-        for at in np.flatnonzero(self._curved[which]):
-            summed[at] = self.terms(int(which[at]), scores[at : at + 1])["measured"][0]
+        curved = np.flatnonzero(self._curved[which])
+        for index, some in by_value(which[curved]):
+            summed[curved[some]] = self.terms(index, scores[curved[some]])["measured"]
         return logistic(summed)
 
     def odds(self, scores: np.ndarray, which: np.ndarray) -> np.ndarray:

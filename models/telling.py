@@ -34,7 +34,8 @@ def tell(
     urgent = head.urgent(own) if head else None
     priorities = head.priorities(own) if head else np.zeros((len(own), 0), np.float32)
     found = []
-    for at, (row, i) in enumerate(zip(read.rows.tolist(), read.which.tolist(), strict=True)):
+    bars, which, rows = matcher.levels.alert[read.which].tolist(), read.which.tolist(), read.rows.tolist()
+    for at, (row, i, score, bar) in enumerate(zip(rows, which, read.scores.tolist(), bars, strict=True)):
         query, lang = matcher.queries[i], posts[row].lang if posts else ""
         nearest = matcher.directions.nearest(i, own[at], lang, matcher.config.reader_language)
         first = int(priorities[at].argmax()) if priorities.shape[1] else None
@@ -42,9 +43,9 @@ def tell(
             post_id=post_ids[row],
             query_id=query.id,
             query_version=query.version,
-            level="alert" if read.scores[at] >= matcher.levels.alert[i] else "suggestion",
-            score=round(float(read.scores[at]), 4),
-            threshold=round(float(matcher.levels.alert[i]), 4),
+            level="alert" if score >= bar else "suggestion",
+            score=round(score, 4),
+            threshold=round(bar, 4),
             probability=round(float(read.likely[at]), 3),
             nearest=nearest.text,
             nearest_lang=nearest.lang,
@@ -78,8 +79,8 @@ def terms_of(
             of = matcher.own_sentences.terms(head, i, vectors[at], found, read)
         else:
             of = matcher.levels.terms(i, scores[at])
-        for row, place in enumerate(at):
-            told[place] = {name: float(values[row]) for name, values in of.items()}
+        for place, *values in zip(at.tolist(), *(column.tolist() for column in of.values()), strict=True):
+            told[place] = dict(zip(of, values, strict=True))
     return told
 
 

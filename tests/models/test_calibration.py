@@ -36,13 +36,13 @@ def calibrated(**fields):
 def test_probability_never_falls_as_the_score_rises(knots, scores):
     at, precision = sorted(k for k, _ in knots), sorted(p for _, p in knots)
     found = calibrated(curve=list(zip(at, precision, strict=True)))
-    given_ = [found.probability(QUERY, s) for s in sorted(scores)]
+    given_ = found.probabilities(QUERY, np.array(sorted(scores)))
     assert given_ == sorted(given_)
     assert all(0 <= p <= 1 for p in given_)
 
 
 def test_there_is_no_probability_where_no_labels_allowed_one():
-    assert calibrated().probability(QUERY, 0.9) is None
+    assert calibrated().probabilities(QUERY, np.array([0.9])) is None
 
 
 def test_thresholds_curve_and_direction_hold_for_one_version_of_a_query_only():
@@ -50,7 +50,7 @@ def test_thresholds_curve_and_direction_hold_for_one_version_of_a_query_only():
     found = calibrated(curve=[(0.1, 0.2)], direction=[0.0, 1.0])
     assert found.thresholds(QUERY) == (0.5, 0.4)
     assert found.thresholds(edited) is None
-    assert found.probability(edited, 0.9) is None
+    assert found.probabilities(edited, np.array([0.9])) is None
     assert found.direction(edited) is None
 
 
