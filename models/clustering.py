@@ -22,7 +22,7 @@ authors set it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -82,15 +82,24 @@ class Clusterer:
         What was applied before (redelivery) changes nothing, however it is cut. Raises VersionMismatch for vectors of
         another encoder or dimension and EncoderError for broken ones, in both cases before anything changed.
         """
-        vectors, end = vectors_of(frame, self.encoder_version, self.dim), end_of(frame)
-        done = self.applied.get(frame.origin.lane, Origin(-1, -1))
-        if end <= done:
-            self.counters.redelivered += 1
-            return []
-        if (rest := still_due(frame, done)) is not frame:
-            frame, vectors = rest, vectors_of(rest, self.encoder_version, self.dim)
-        events = self._applying.apply(frame, vectors)
-        self.applied[end.lane] = end
+        return self.add_all([frame])
+
+    def add_all(self, frames: Sequence[MatchedFrame]) -> list[ClusterEvent]:
+        """The same for frames one after another: where each holds a post or two, they share what a block costs."""
+        due, ends = [], dict(self.applied)
+        read = [(frame, vectors_of(frame, self.encoder_version, self.dim)) for frame in frames]
+        for frame, vectors in read:
+            end = end_of(frame)
+            done = ends.get(end.lane, Origin(-1, -1))
+            if end <= done:
+                self.counters.redelivered += 1
+                continue
+            if (rest := still_due(frame, done)) is not frame:
+                frame, vectors = rest, vectors_of(rest, self.encoder_version, self.dim)
+            due.append((frame, vectors))
+            ends[end.lane] = end
+        events = self._applying.apply(due)
+        self.applied = ends
         return events
 
     def settle(self, merge: bool = True) -> list[ClusterEvent]:

@@ -73,7 +73,7 @@ class Pipeline:
             vectors=packed.tobytes(),
             matches=found,
         )
-        self._clusterer.add(widened(frame, self._clustered_by))
+        self._clusterer.add_all(widened([frame], self._clustered_by))
         self._clusterer.settle()
         self._calls += 1
         self._posts += len(posts)

@@ -32,16 +32,37 @@ class Applying:
         self.live, self.saver, self.merge, self.quick = live, saver, merge, quick
         self.events = EventMaker(live, encoder_version)
 
-    def apply(self, frame: MatchedFrame, vectors: np.ndarray) -> list[ClusterEvent]:
-        """A frame's posts in order, then its repeats, then its deletions. vectors: (n, dim) of its posts."""
+    def apply(self, frames: Sequence[tuple[MatchedFrame, np.ndarray]]) -> list[ClusterEvent]:
+        """Of each frame the posts in order, then its repeats, then its deletions. (n, dim) vectors of its posts."""
+        events: list[ClusterEvent] = []
+        posts: list[Post] = []
+        vectors: list[np.ndarray] = []
         queries: dict[str, tuple[str, ...]] = {}
-        for match in frame.matches:
-            queries[match.post_id] = (*queries.get(match.post_id, ()), match.query_id)
-        events = self._posts(frame.posts, vectors, queries)
-        for repeat in frame.repeats:
-            self.live.repeat(repeat)
-        for deletion in frame.deletions:
-            events += self._delete(deletion)
+        inside: set[str] = set()
+
+        def place() -> None:
+            nonlocal events
+            if posts:
+                events += self._posts(posts, np.concatenate(vectors), queries)
+            for each in (posts, vectors, queries, inside):
+                each.clear()
+
+        for frame, rows in frames:
+            ids = {post.id for post in frame.posts}
+            if not inside.isdisjoint(ids):  # an edit: its matches are not those of the post before
+                place()
+            inside |= ids
+            posts += frame.posts
+            vectors.append(rows)
+            for match in frame.matches:
+                queries[match.post_id] = (*queries.get(match.post_id, ()), match.query_id)
+            if frame.repeats or frame.deletions:
+                place()
+            for repeat in frame.repeats:
+                self.live.repeat(repeat)
+            for deletion in frame.deletions:
+                events += self._delete(deletion)
+        place()
         return events
 
     def settle(self, merge: bool = True) -> list[ClusterEvent]:

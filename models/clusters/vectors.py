@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 
@@ -36,13 +38,20 @@ def vectors_of(frame: MatchedFrame, encoder_version: str, dim: int) -> np.ndarra
     return vectors
 
 
-def widened(frame: MatchedFrame, encoder: Encoder) -> MatchedFrame:
-    """The frame with the vectors of a mixture, where its own are those of the mixture's first part; else as it is.
+def widened(frames: Sequence[MatchedFrame], encoder: Encoder) -> list[MatchedFrame]:
+    """The frames with the vectors of a mixture, where their own are those of its first part; others as they are.
 
-    Raises EncoderError for broken ones. Blocking: the other parts read the posts.
+    Raises EncoderError for broken ones. Blocking: the other parts read the posts, those of all frames together.
     """
-    if not frame.posts or not isinstance(encoder, Mixture) or frame.encoder_version != encoder.first.version:
-        return frame
-    own = vectors_of(frame, encoder.first.version, encoder.first.dim).astype(np.float32)
-    vectors = encoder.joined(own, [post.text for post in frame.posts]).astype("<f2")
-    return msgspec.structs.replace(frame, encoder_version=encoder.version, dim=encoder.dim, vectors=vectors.tobytes())
+    if not isinstance(encoder, Mixture):
+        return list(frames)
+    first = encoder.first
+    own = [frame for frame in frames if frame.posts and frame.encoder_version == first.version]
+    if not own:
+        return list(frames)
+    rows = np.concatenate([vectors_of(frame, first.version, first.dim) for frame in own]).astype(np.float32)
+    joined = encoder.joined(rows, [post.text for frame in own for post in frame.posts]).astype("<f2")
+    blocks = iter(np.split(joined, np.cumsum([len(frame.posts) for frame in own])[:-1]))
+    new = {"encoder_version": encoder.version, "dim": encoder.dim}
+    made = {id(frame): msgspec.structs.replace(frame, vectors=next(blocks).tobytes(), **new) for frame in own}
+    return [made.get(id(frame), frame) for frame in frames]

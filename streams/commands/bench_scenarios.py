@@ -113,7 +113,7 @@ def stages_1(lab: Lab) -> dict[str, float]:
             lambda: embedded.extend(stages.embed(stages.fold(p, [Verdict()] * len(p.posts)), encoder) for p in parsed),
         ),
         ("match", lambda: matched.extend(stages.match(frame, matcher) for frame in embedded)),
-        ("cluster", lambda: clusters.add_all([widened(frame, read_by) for frame in matched])),
+        ("cluster", lambda: [clusters.add_all(widened([frame], read_by)) for frame in matched]),
     ]
     for name, step in steps:
         cost[name] = _us(step, lab.number)

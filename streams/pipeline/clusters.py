@@ -60,9 +60,8 @@ class ClusterStage:
 
     def add_all(self, frames: Sequence[MatchedFrame]) -> tuple[list[ClusterEvent], dict[str, str]]:
         """Apply frames in order. Returns what changed, and post id → cluster id of posts whose cluster is now known."""
-        events: list[ClusterEvent] = []
+        events = self._clusterer.add_all(frames)
         for frame in frames:
-            events += self._clusterer.add(frame)
             self._waiting |= dict.fromkeys(m.post_id for m in frame.matches)
             for deletion in frame.deletions:
                 self._waiting.pop(deletion.id, None)

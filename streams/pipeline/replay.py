@@ -65,7 +65,7 @@ class Replay:
             made = stages.alerts(matched, self.ready)
             alerts += await self.alerts.put_alerts(await stages.with_withdrawals(matched, made, self.alerts))
             self.totals.counts.update(stages.tally(matched))
-            changes, placed = self.clusters.add_all([widened(matched, self.ready.clustered_by)])
+            changes, placed = self.clusters.add_all(widened([matched], self.ready.clustered_by))
             events += changes
             alerts += await self.alerts.put_alerts(await place_alerts(placed, self.alerts))
         return alerts, events

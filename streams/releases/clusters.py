@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,14 +44,18 @@ class ClusterVersion:
         """The clusters were just made or restored with this encoder."""
         self._encoder, self._reading = encoder, None
 
-    async def bring(self, frame: MatchedFrame) -> MatchedFrame:
-        """The frame with vectors the clusters can be compared with."""
+    async def bring(self, frames: Sequence[MatchedFrame]) -> list[MatchedFrame]:
+        """The frames with vectors the clusters can be compared with."""
         if isinstance(self._encoder, Mixture):
-            frame = await self._compute("cluster", widened, frame, self._encoder)
+            frames = await self._compute("cluster", widened, frames, self._encoder)
+        return [await self._restated(frame) for frame in frames]
+
+    async def _restated(self, frame: MatchedFrame) -> MatchedFrame:
         if not frame.posts or frame.encoder_version == self._encoder.version:
             return frame
         metrics.restated.labels("cluster").inc(len(frame.posts))
-        return await self._compute("encode", restate, frame, self._encoder)
+        restated: MatchedFrame = await self._compute("encode", restate, frame, self._encoder)
+        return restated
 
     async def follow(self, stage: ClusterStage, current: Encoder, config: ClusterConfig) -> None:
         """Move to the current version, its thresholds included, once all sample texts are read by it; until then

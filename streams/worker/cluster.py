@@ -67,7 +67,7 @@ class Cluster(Handler):
             self.stage = await self._restore()
         stage = self.stage
         await self._version.follow(stage, *await self._current())
-        frames = [await self._version.bring(frame) for frame in await self._decode(events)]
+        frames = await self._version.bring(await self._decode(events))
         changes, placed = await self.runtime.compute("cluster", stage.add_all, frames)
         alerts = await place_alerts(placed, self.view)
         await self.outbox.send_cluster_events(changes)

@@ -15,7 +15,7 @@ from models.clusters.kernel import to_grid
 from models.clusters.labels import terms_of
 from models.clusters.lexicon import Lexicon
 from models.cutting import count_items, cut
-from models.records import Deletion, Repeat
+from models.records import Deletion, Match, Repeat
 from tests.models.clustering_lab import CUTS, DIM, SMALL, WORDY, OneAtATime, frame, frames_of, plain, run, streams
 
 
@@ -42,6 +42,30 @@ def test_events_and_state_do_not_depend_on_frame_boundaries(stream, cuts, other_
     assert events == other_events
     two.applied = one.applied = {}
     assert one.snapshot() == two.snapshot()
+
+
+@given(streams(), CUTS, CUTS, st.randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None)
+def test_frames_applied_together_give_what_they_give_one_after_another(stream, cuts, groups, rng):
+    """With repeats and deletions between the posts, edited posts whose matches are others, and frames that come again."""
+    posts, vectors = stream
+    frames = []
+    for made in frames_of(posts, vectors, cuts):
+        ids = [post.id for post in posts]
+        queries = [Match(p, f"q{rng.randrange(3)}", "v1", "alert", 0.9, 0.5, "v1") for p in {q.id for q in made.posts}]
+        extra = {
+            "matches": rng.sample(queries, rng.randint(0, len(queries))),
+            "repeats": [Repeat(f"r{rng.randrange(9)}", rng.choice(ids), 0.0)] if rng.random() < 0.2 else [],
+            "deletions": [Deletion(rng.choice(ids), 1e6)] if rng.random() < 0.2 else [],
+        }
+        frames.append(msgspec.structs.replace(made, **extra))
+        frames += rng.sample(frames, 1) if rng.random() < 0.1 else []
+    one, together = Clusterer(WORDY, DIM, "v1"), Clusterer(WORDY, DIM, "v1")
+    events = [event for each in frames for event in one.add(each)]
+    edges = [0, *sorted(groups & set(range(1, len(frames)))), len(frames)]
+    parts = [frames[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    assert [event for part in parts for event in together.add_all(part)] == events
+    assert together.snapshot() == one.snapshot()
 
 
 @given(streams(), CUTS)

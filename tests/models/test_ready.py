@@ -94,15 +94,18 @@ def test_a_frame_is_widened_to_what_the_mixture_reads_and_others_stay_as_they_ar
     loaded = load(tmp_path / "v")
     posts = [Post(str(n), text, 1.0, 1.0) for n, text in enumerate(("we need water", "football tonight"))]
     frame = embedded(posts, loaded.encoder)
-    wide = widened(frame, loaded.clustered_by)
+    others = embedded(posts, load("flood").encoder), embedded([], loaded.encoder)
+    wide, first, second, last = widened([frame, *others, embedded(posts[1:], loaded.encoder)], loaded.clustered_by)
+    assert (first, second) == others
+    rows = vectors_of(wide, wide.encoder_version, wide.dim)
+    np.testing.assert_allclose(vectors_of(last, wide.encoder_version, wide.dim), rows[1:], atol=2e-3)
     assert (wide.encoder_version, wide.dim) == (loaded.clustered_by.version, loaded.clustered_by.dim)
     np.testing.assert_allclose(
-        vectors_of(wide, wide.encoder_version, wide.dim),
+        rows,
         loaded.clustered_by.encode([post.text for post in posts]),
         atol=2e-3,
     )
-    for other, encoder in ((frame, loaded.encoder), (embedded(posts, load("flood").encoder), loaded.clustered_by)):
-        assert widened(other, encoder) is other
+    assert widened([frame], loaded.encoder) == [frame]
 
 
 def embedded(posts, encoder) -> MatchedFrame:

@@ -58,7 +58,7 @@ async def play(moving: ClusterVersion, clusterer: Clusterer, plan: list[tuple[ob
     """plan: (the version that made the frame, the version that is current) of each frame."""
     for number, (made_by, current) in enumerate(plan, start=clusterer.counters.posts // len(HAPPENINGS)):
         await moving.follow(ClusterStage(clusterer, {}), current, ClusterConfig())
-        clusterer.add(await moving.bring(frame(number, made_by)))
+        clusterer.add_all(await moving.bring([frame(number, made_by)]))
         await asyncio.sleep(0)
 
 
@@ -146,7 +146,7 @@ async def test_the_thresholds_change_with_the_encoder_and_go_back_with_it(encode
     stage, moving = ClusterStage.new(old, v1.dim, v1.version), ClusterVersion(inline)
     moving.begin(v1)
     for current, config in ((v1, old), (v2, new), (v1, old)):
-        stage.add_all([await moving.bring(frame(stage.clusterer.counters.posts, v1))])
+        stage.add_all(await moving.bring([frame(stage.clusterer.counters.posts, v1)]))
         for _ in range(100):  # the sample texts are read beside the stream
             await moving.follow(stage, current, config)
             await asyncio.sleep(0)
