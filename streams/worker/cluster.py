@@ -10,6 +10,7 @@ import logging
 from models.audit import propose_merges
 from models.clustering import ClusterConfig
 from models.encoders.protocol import Encoder
+from models.encoders.ready import Loaded
 from models.records import MatchedFrame, Origin
 from streams import metrics
 from streams.pipeline.clusters import ClusterStage, place_alerts
@@ -42,6 +43,7 @@ class Cluster(Handler):
         super().__init__(runtime, outbox)
         self.stage: ClusterStage | None = None
         self._version = ClusterVersion(runtime.compute)
+        self._compares: tuple[Loaded, Encoder] | None = None  # a version, and what it compares posts by
         self._held: Events = []
         self._posts = 0  # applied since the last save
         self._turn = asyncio.Lock()  # a snapshot holds whole batches: what is in it has been told
@@ -138,8 +140,10 @@ class Cluster(Handler):
     async def _current(self) -> tuple[Encoder, ClusterConfig]:
         """What the version that serves compares posts by, and the settings with its thresholds.
 
-        Asked in the clusters' thread: the first time it may load the static encoder.
+        Asked once a version, in the clusters' thread: it may load the static encoder.
         """
         current = self.runtime.serving.current
-        encoder = await self.runtime.compute("cluster", getattr, current, "clustered_by")
-        return encoder, self.runtime.settings.clusters_under(current.clusters)
+        if self._compares is None or self._compares[0] is not current:
+            encoder = await self.runtime.compute("cluster", getattr, current, "clustered_by")
+            self._compares = current, encoder
+        return self._compares[1], self.runtime.settings.clusters_under(current.clusters)

@@ -18,11 +18,11 @@ import click
 from models.moments import rfc3339
 from streams.commands.bench import Run, commit_now, over_rounds, report
 from streams.commands.bench_scenarios import yardstick
-from tests.flow import e2e, latency, scale
+from tests.flow import e2e, latency, rate, scale
 from tests.flow.scene import posts, services
 
 LIBRARIES = ("faust-streaming", "aiokafka", "redis", "msgspec", "numpy", "confluent-kafka", "bytewax", "quixstreams")
-SCENARIOS = {"e2e.1": e2e.scenario, "latency.1": latency.scenario, "scale.1": scale.scenario}
+SCENARIOS = {"e2e.1": e2e.scenario, "latency.1": latency.scenario, "rate.1": rate.scenario, "scale.1": scale.scenario}
 CLOCK = ("µs/post of the clock", 1.5)
 UNITS = {"wall": CLOCK, "sustained": CLOCK, "to_one": ("ratio", 1.2)} | {
     f"{name}_{peer}": ("ratio", 1.3) for name in ("to", "cpu_to") for peer in e2e.PEERS

@@ -11,16 +11,10 @@ from pathlib import Path
 
 import click
 
-from streams.broker.topics import AGENTS
 from tests.flow.profile import Profile
-from tests.flow.scene import ALL, Deployment, Services, cost, measured
+from tests.flow.scene import ALL, APART, Deployment, Services, cost, measured
 
-*READ, CLUSTER = AGENTS
-WORKERS = {  # → the agents of each process
-    "worker": [ALL],
-    "workers2": [ALL, ALL],
-    "apart": [",".join(READ), ",".join(READ), CLUSTER],  # two workers, and one that has the clusters alone
-}
+WORKERS = {"worker": [ALL], "workers2": [ALL, ALL], "apart": APART}  # → the agents of each process
 PEERS = {"bare": "confluent_kafka", "bytewax": "bytewax", "quix": "quixstreams"}  # → what must be installed
 
 

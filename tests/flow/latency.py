@@ -21,7 +21,7 @@ from kafka import KafkaConsumer, TopicPartition
 from streams.embedded.child import Child
 from streams.ingest.lines import head_of, key_of
 from streams.ingest.writer import open_writer
-from tests.flow.scene import ALL, Deployment, Services, cpu_s, measured
+from tests.flow.scene import ALL, Deployment, Services, cpu_s, measured, renamed
 from tests.waiting import wait_until
 
 SHARES = (10, 50, 80)  # per cent of the sustained rate
@@ -121,7 +121,7 @@ def scenario(
             found |= {f"{encoder}.sustained": 1e6 / rate, f"{encoder}.ready": ready_s}
             next_line = len(some)
             for share in SHARES:
-                mine = _renamed(lines, next_line, int(rate * share / 100 * RUN_S))
+                mine = renamed(lines, next_line, int(rate * share / 100 * RUN_S))
                 next_line += len(mine)
                 before = deployment.through()
                 written = pour(deployment, mine, rate * share / 100)
@@ -140,7 +140,7 @@ def scenario(
                     processes = {"cores": child.pid, "dashboard_cores": dashboard.pid}
                     used, began = {who: cpu_s(pid) for who, pid in processes.items()}, time.monotonic()
                     if per_s:
-                        pour(deployment, _renamed(lines, next_line, int(per_s * QUIET_S)), per_s)
+                        pour(deployment, renamed(lines, next_line, int(per_s * QUIET_S)), per_s)
                     else:
                         time.sleep(QUIET_S)
                     took_s = time.monotonic() - began
@@ -148,15 +148,6 @@ def scenario(
                     click.echo(f"  {encoder}: " + ", ".join(f"{k} {v:.3f}" for k, v in told.items()), err=True)
                     found |= {f"{encoder}.{k}": v for k, v in told.items()}
     return found
-
-
-def _renamed(lines: Sequence[bytes], first: int, number: int) -> list[bytes]:
-    """So many posts whose ids were not used: the lines from `first` on, and round again."""
-    made = []
-    for n in range(first, first + number):
-        post = msgspec.json.decode(lines[n % len(lines)])
-        made.append(msgspec.json.encode(post | {"id": f"{post['id']}x{n}", "text": f"{post['text']} {n}"}))
-    return made
 
 
 def _told(figures: dict[str, float]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import sys
 import tempfile
 import time
@@ -34,6 +35,8 @@ from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 ALL = ",".join(AGENTS)
+*READ, CLUSTER = AGENTS
+APART = [",".join(READ), ",".join(READ), CLUSTER]  # two workers, and one that has the clusters alone
 AUTHORS = 5_000
 
 
@@ -104,6 +107,15 @@ def posts(number: int, invented: bool = False) -> list[bytes]:
     ]
 
 
+def renamed(lines: Sequence[bytes], first: int, number: int) -> list[bytes]:
+    """So many posts whose ids were not used: the lines from `first` on, and round again."""
+    made = []
+    for n in range(first, first + number):
+        post = msgspec.json.decode(lines[n % len(lines)])
+        made.append(msgspec.json.encode(post | {"id": f"{post['id']}x{n}", "text": f"{post['text']} {n}"}))
+    return made
+
+
 def more_queries(count: int) -> list[Query]:
     """So many queries beside the bundled ones, one sentence each, half of them for one language alone."""
     from models.filters import Where
@@ -170,10 +182,15 @@ class Deployment:
         finally:
             child.stop()
 
-    def write(self, lines: Sequence[bytes], frame_posts: int) -> None:
-        """Put posts on posts.raw, so many to a record, the partitions in turn; returns once the broker has them."""
+    def write(self, lines: Sequence[bytes], frame_posts: int, rate: float = math.inf) -> None:
+        """Put posts on posts.raw, so many to a record, the partitions in turn; returns once the broker has them.
+
+        rate: so many posts a second.
+        """
         producer = KafkaProducer(bootstrap_servers=self.settings.broker.bootstrap, compression_type="lz4")
+        began = time.monotonic()
         for n, start in enumerate(range(0, len(lines), frame_posts)):
+            time.sleep(max(0.0, began + start / rate - time.monotonic()))
             producer.send(
                 self.settings.topics.name("posts.raw"),
                 value=b"\n".join(lines[start : start + frame_posts]),
