@@ -1,6 +1,6 @@
-"""The scenario rate.1: the most posts a second that may come on and on, and no stage falls further and further behind.
+"""The scenario rate.1: the most posts a second that may come on and on without a stage that falls further behind.
 
-Two workers and a clusterer, on the cores that the broker and Redis have too. A backlog says less: its end is that of the
+Two workers and a clusterer, on the cores that the broker and Redis have too. A backlog says less: it ends with the
 stage that was furthest behind, while the others have nothing left to do.
 """
 

@@ -47,7 +47,7 @@ def test_events_and_state_do_not_depend_on_frame_boundaries(stream, cuts, other_
 @given(streams(), CUTS, CUTS, st.randoms(use_true_random=False))
 @settings(max_examples=100, deadline=None)
 def test_frames_applied_together_give_what_they_give_one_after_another(stream, cuts, groups, rng):
-    """With repeats and deletions between the posts, edited posts whose matches are others, and frames that come again."""
+    """With repeats and deletions in between, edited posts whose matches are others, and frames that come again."""
     posts, vectors = stream
     frames = []
     for made in frames_of(posts, vectors, cuts):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
-
 from streams.worker import taking
 
 NOW, BEFORE = 7, 6  # generations of the consumer group
