@@ -26,7 +26,7 @@ from streams.worker.normalise import Normalise
 from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
 from streams.worker.stage import Handler
-from streams.worker.taking import AFTER_ENCODER, FROM_SOURCES, TO_ENCODER, take
+from streams.worker.taking import FROM_SOURCES, TO_CLUSTER, TO_ENCODER, TO_MATCH, take
 from streams.worker.watchdog import STALLED
 
 __all__ = ["add_agents"]
@@ -34,7 +34,7 @@ __all__ = ["add_agents"]
 log = logging.getLogger(__name__)
 
 HANDLERS = {"normalise": Normalise, "embed": Embed, "match": Match, "cluster": Cluster}
-RHYTHMS = {"normalise": FROM_SOURCES, "embed": TO_ENCODER, "match": AFTER_ENCODER, "cluster": AFTER_ENCODER}
+RHYTHMS = {"normalise": FROM_SOURCES, "embed": TO_ENCODER, "match": TO_MATCH, "cluster": TO_CLUSTER}
 
 
 def add_agents(app: faust.App, runtime: Runtime, names: Sequence[str]) -> dict[str, Handler]:

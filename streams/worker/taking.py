@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import faust
 from msgspec import Struct
 
-__all__ = ["AFTER_ENCODER", "FROM_SOURCES", "TO_ENCODER", "Rhythm", "take"]
+__all__ = ["FROM_SOURCES", "TO_CLUSTER", "TO_ENCODER", "TO_MATCH", "Rhythm", "take"]
 
 
 class Rhythm(Struct, frozen=True):
@@ -36,8 +36,11 @@ class Rhythm(Struct, frozen=True):
 
 # At 4,000 posts a second of two workers a post costs 441 µs of all processes a tenth of a second apart, 363 at .3.
 FROM_SOURCES, TO_ENCODER = Rhythm(apart_s=0.3), Rhythm(company_s=0.01)
-# A thousand posts with their vectors: a tenth of a second for who matches or clusters them.
-AFTER_ENCODER = Rhythm(company_s=0.01, most_bytes=1_048_576)
+# A thousand posts with their vectors: a tenth of a second for who matches them.
+TO_MATCH = Rhythm(company_s=0.01, most_bytes=1_048_576)
+# No alert waits for clusters. There is one clusterer, which waits a dozen times a batch for somebody to answer: on busy
+# cores, a thousand posts at a time, it had four tenths of one and fell behind.
+TO_CLUSTER = Rhythm(company_s=0.1, most_bytes=4_194_304)
 
 
 async def take(
