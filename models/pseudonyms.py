@@ -96,13 +96,14 @@ class Pseudonyms:
             text = _HANDLE.sub(lambda found: "@" + self._short(found.group()), text)
         return text
 
-    def hide(self, record: R, **told: str) -> R:
-        """The same record under pseudonyms: no id, link or handle of its platform is left in it. told: what else is
-        known of it by now."""
+    def hide(self, record: R, lang: str | None = None) -> R:
+        """The same record under pseudonyms: no id, link or handle of its platform is left in it. lang: of a post, where
+        it is known by now."""
+        told = {} if lang is None else {"lang": lang}
         if self.keep:
             return msgspec.structs.replace(record, **told)
         if isinstance(record, Deletion):
-            return msgspec.structs.replace(record, id=self.id(record.id), **told)
+            return msgspec.structs.replace(record, id=self.id(record.id))
         return msgspec.structs.replace(
             record,
             id=self.id(record.id),

@@ -22,7 +22,7 @@ from models.screen import BITS7, BITS8, multiply
 __all__ = ["Means", "Said", "bar_of", "longer"]
 
 FIRST, WIDEST = 512, 2_048  # clusters multiplied at a time: whole tiles are, and each costs 1 µs a post beside
-FEW = 1_024  # clusters: so many are compared in one float32 product
+FEW = 1_024 * 768  # clusters by dimensions: so much is compared in one float32 product
 SLACK = 1e-4  # a float32 sum of 768 products of unit rows errs by 768 · 2**-24 < 5e-5 at most
 MANY = 1 / 32  # of a tile: so many similarities asked for are cheaper as one float32 product
 SAID, HEARD = 128, 200  # steps per unit of a post's words and of a mean's: with any words no sum leaves sixteen bits
@@ -115,7 +115,7 @@ class Means:
         and none further than SLACK below. rows: (b, dense + words), on the grid; of `size` slots.
         """
         floats, bar = rows.astype(np.float32), bar_of(least)
-        if size <= FEW:
+        if size * rows.shape[1] <= FEW:
             return _above(floats @ self._means[:size].T, bar, 0)
         self._code()
         kept = self._rounded(floats[:, : self.dense], said)

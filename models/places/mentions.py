@@ -33,6 +33,7 @@ __all__ = ["LEAST_CONFIDENCE", "WEIGHTS", "Find", "Mention", "finds", "lies_in",
 
 READ_CHARS, MOST_WORDS = 1_000, 150  # of a post: bounds what it costs
 KEPT = 8_192  # words as they are written: of those of 30,000 posts of many crises 85 % were among them; 3 MB
+LETTERS = 40  # of a word that is kept
 LONGEST_RUN = 8  # letters of a name in a script without spaces
 SHOWN = 3  # places told of one post
 LEAST_CONFIDENCE = 0.25  # below it a find is told nobody
@@ -197,9 +198,13 @@ def _words(text: str, gazetteer: Gazetteer) -> list[_Word]:
     return every
 
 
-@lru_cache(KEPT)
 def _said(word: str, gazetteer: Gazetteer) -> _Said:
-    """What there is to know of a word."""
+    """What there is to know of a word. A long one is not kept: a few thousand would fill memory."""
+    return (_kept if len(word) <= LETTERS else _kept.__wrapped__)(word, gazetteer)
+
+
+@lru_cache(KEPT)
+def _kept(word: str, gazetteer: Gazetteer) -> _Said:
     letter, key = word[0], fold(word)
     name = named(key, gazetteer)
     begins, after, unspaced = name.begins, key in _AFTER, False

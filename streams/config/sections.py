@@ -160,7 +160,8 @@ class Worker(Section):
         ),
     ] = "localhost, 127.0.0.1, [::1]"
     frames_in_flight: Annotated[
-        int, Field(ge=1, description="records taken at a time by one agent; of large ones fewer (256 kB)")
+        int,
+        Field(ge=1, description="records taken at a time by one agent; of large ones fewer (256 kB to 2 MB)"),
     ] = 200
     frame_posts: Annotated[int, Field(ge=1, description="posts in one inner frame at the most")] = 200
     frame_bytes: Annotated[

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["MATCHED", "OUTCOMES", "Totals", "put_by", "through", "to_cluster"]
+__all__ = ["MATCHED", "OUTCOMES", "Totals", "put_by", "through"]
 
 MATCHED = ("alert", "suggestion", "no_match")  # by its best match
 # A post that is put by has no outcome until it is read in context; then it has one as any other.
@@ -23,11 +23,6 @@ def through(counts: Mapping[str, int]) -> int:
 def put_by(counts: Mapping[str, int]) -> int:
     """Posts that wait to be read in context, by the counters."""
     return max(0, counts.get("put_by", 0) - counts.get("taken_up", 0))
-
-
-def to_cluster(counts: Mapping[str, int]) -> int:
-    """Posts that have their outcome and wait to be put into a cluster, by the counters."""
-    return max(0, sum(counts.get(outcome, 0) for outcome in MATCHED) - counts.get("clustered", 0))
 
 
 @dataclass

@@ -44,7 +44,7 @@ FROM_SOURCES, TO_ENCODER = Rhythm(apart_s=0.3, after_few_s=0.45), Rhythm(company
 TO_MATCH = Rhythm(company_s=0.01, most_bytes=1_048_576)
 # No alert waits for clusters. There is one clusterer, which waits a dozen times a batch for somebody to answer: on busy
 # cores, a thousand posts at a time, it had four tenths of one and fell behind.
-TO_CLUSTER = Rhythm(company_s=0.1, most_bytes=4_194_304)
+TO_CLUSTER = Rhythm(company_s=0.1, most_bytes=2_097_152)
 
 
 async def take(

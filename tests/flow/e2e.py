@@ -1,4 +1,4 @@
-"""The scenario e2e.1: posts a second through all four agents of one worker, two, or two and a clusterer, beside the
+"""The scenario e2e.2: posts a second through all four agents of one worker, two, or two and a clusterer, beside the
 same stages in other loops."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The scenario latency.1: post → alert at a subscriber, and → its cluster, at shares of what the worker sustains.
+"""The scenario latency.2: post → alert at a subscriber, and → its cluster, at shares of what the worker sustains.
 
 Of clusters only posts count whose cluster had been told before they were written: others wait for a second post.
 A source writes posts one by one, each when it is due, with its usual linger; a subscriber reads the alerts. Then what
@@ -91,8 +91,8 @@ def quantiles(name: str, seen: dict[str, float], written: dict[str, float]) -> d
 def worker(
     at: Services, lines: Sequence[bytes], encoder: str
 ) -> Iterator[tuple[Deployment, Subscriber, Child, float, float]]:
-    """A warm one, with its rate over posts that wait, from the first it read to the last outcome (stages hold thousands
-    of posts between them: over a part of a short run it would be told too high or too low), and when it was ready."""
+    """A warm one, with its rate over posts that wait, from the first it read to the last in a cluster (stages hold
+    thousands of posts between them: a part of a short run would tell too much or too little), and when it was ready."""
     deployment = Deployment(at, encoder=encoder, keep_ids=True)
     began = time.monotonic()
     with deployment.workers([ALL]) as (child,):

@@ -1,4 +1,4 @@
-"""The scenario scale.1: the CPU that a post costs with one, two and four workers on eight partitions.
+"""The scenario scale.2: the CPU that a post costs with one, two and four workers on eight partitions.
 
 Where more workers cost no more a post, cores that are added are posts that are added; the one clusterer aside, which
 reads one partition, whoever has it.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import re
 import sys
 import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from urllib.request import urlopen
 
 import click
 import msgspec
@@ -28,9 +30,9 @@ from streams.commands.key import make_key
 from streams.commands.topics import prepare
 from streams.config import Settings, load_settings
 from streams.embedded.child import Child
-from streams.pipeline.outcomes import through, to_cluster
+from streams.pipeline.outcomes import MATCHED, through
 from tests.chaos.machines import RedisNode
-from tests.services.kafka import Node
+from tests.services.kafka import Node, free_ports
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +40,7 @@ ALL = ",".join(AGENTS)
 *READ, CLUSTER = AGENTS
 APART = [",".join(READ), ",".join(READ), CLUSTER]  # two workers, and one that has the clusters alone
 AUTHORS = 5_000
+CLUSTERED = re.compile(r'^crisis_posts_total\{outcome="clustered",stage="cluster"\} (\S+)$', re.MULTILINE)
 
 
 class Mark(Struct, frozen=True):
@@ -155,6 +158,7 @@ class Deployment:
             publish_queries(self.settings, {q.id: q for q in more_queries(queries - len(bundled))})
         self._redis = redis.Redis.from_url(at.redis.url)
         self._started = 0
+        self._ports: list[int] = []  # of the workers' metrics
 
     def command(self, *args: str) -> list[str]:
         """A command line that has our settings."""
@@ -206,7 +210,16 @@ class Deployment:
     def through(self) -> int:
         """Posts that every stage is done with: they have an outcome, and those that were matched are in a cluster."""
         counts = self.counts()
-        return through(counts) - to_cluster(counts)
+        matched = sum(counts.get(outcome, 0) for outcome in MATCHED)
+        return through(counts) - max(0, matched - self.clustered())
+
+    def clustered(self) -> int:
+        """Posts that were put into clusters, by the metrics of all workers."""
+        found = 0
+        for port in self._ports:
+            with contextlib.suppress(OSError), urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as told:
+                found += sum(map(int, map(float, CLUSTERED.findall(told.read().decode()))))
+        return found
 
     def begun(self) -> int:
         """Posts that the first stage has read."""
@@ -216,7 +229,11 @@ class Deployment:
     def workers(self, agents: Sequence[str]) -> Iterator[list[Child]]:
         """One with each of these lists of agents, all of which have told that they are ready, ended with the block."""
         with contextlib.ExitStack() as stack:
-            started = [self.running("streams.cli", "worker", "--agents", names) for names in agents]
+            self._ports = free_ports(len(agents))
+            started = [
+                self.running("streams.cli", "worker", "--agents", names, "--web-port", str(port))
+                for names, port in zip(agents, self._ports, strict=True)
+            ]
             children = [stack.enter_context(one) for one in started]
             wait_until(
                 lambda: (

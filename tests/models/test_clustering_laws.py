@@ -16,7 +16,7 @@ from models.clusters.labels import terms_of
 from models.clusters.lexicon import Lexicon
 from models.cutting import count_items, cut
 from models.records import Deletion, Match, Repeat
-from tests.models.clustering_lab import CUTS, DIM, SMALL, WORDY, OneAtATime, frame, frames_of, plain, run, streams
+from tests.models.clustering_lab import CUTS, DIM, SMALL, WORDY, OneAtATime, frame, frames_of, plain, post, run, streams
 
 
 @given(streams(), CUTS, st.sampled_from([0.0, 0.5]))
@@ -66,6 +66,18 @@ def test_frames_applied_together_give_what_they_give_one_after_another(stream, c
     parts = [frames[a:b] for a, b in zip(edges, edges[1:], strict=False)]
     assert [event for part in parts for event in together.add_all(part)] == events
     assert together.snapshot() == one.snapshot()
+
+
+def test_a_post_that_is_edited_in_a_later_frame_counts_for_the_queries_of_both_texts_in_turn():
+    posts, rows = [post(1), post(2), post(1, 1.0)], np.eye(DIM)[[0, 0, 0]]
+    frames = [
+        frame(n, [posts[n]], rows[[n]], matches=[Match(posts[n].id, f"q{n}", "v1", "alert", 0.9, 0.5, "v1")])
+        for n in range(3)
+    ]
+    clusterer = Clusterer(plain(), DIM, "v1")
+    clusterer.add_all(frames)
+    (cluster,) = clusterer.live()
+    assert cluster.categories == {"q1": 1, "q2": 1}
 
 
 @given(streams(), CUTS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
+import pytest
+
 from streams.worker import taking
 
 NOW, BEFORE = 7, 6  # generations of the consumer group
@@ -169,12 +171,15 @@ async def test_after_a_pause_nothing_waits():
     await batches.aclose()
 
 
-async def test_who_is_behind_waits_for_nobody():
+@pytest.mark.parametrize(("rhythm", "at_first"), [({"apart_s": 0.2}, 0), ({"company_s": 1.0}, 1)])
+async def test_who_is_behind_waits_for_nobody(rhythm, at_first):
+    waited_s = []
+
     async def pause(seconds: float) -> None:
-        raise AssertionError("a full batch waits, or the rest of one")
+        waited_s.append(seconds)
 
     stream = Stream()
-    batches, first = await started(stream, 4, pause, taking.Rhythm(apart_s=0.2, most_bytes=10))
+    batches, first = await started(stream, 4, pause, taking.Rhythm(most_bytes=10, **rhythm))
     for number in (1, 2, 3):
         await stream.give(number, size=4)
     assert numbers(await first) == [1, 2]
@@ -187,4 +192,5 @@ async def test_who_is_behind_waits_for_nobody():
     await asyncio.sleep(0)
     assert numbers(await anext(batches)) == [6, 7, 8, 9]
     await last
+    assert len(waited_s) == at_first, "a full batch waits, or the rest of one"
     await batches.aclose()
