@@ -22,7 +22,7 @@ from msgspec import Struct
 
 __all__ = ["FROM_SOURCES", "TO_CLUSTER", "TO_ENCODER", "TO_MATCH", "Rhythm", "take"]
 
-FEW_BYTES = 16_384  # some fifty posts
+FEW_BYTES = 12_288  # some forty posts
 
 
 class Rhythm(Struct, frozen=True):
@@ -43,8 +43,8 @@ FROM_SOURCES, TO_ENCODER = Rhythm(apart_s=0.25, after_few_s=0.5), Rhythm(company
 # A thousand posts with their vectors: a tenth of a second for who matches them.
 TO_MATCH = Rhythm(company_s=0.01, most_bytes=1_048_576)
 # No alert waits for clusters. There is one clusterer, which waits a dozen times a batch for somebody to answer: on busy
-# cores, a thousand posts at a time, it had four tenths of one and fell behind.
-TO_CLUSTER = Rhythm(company_s=0.1, most_bytes=2_097_152)
+# cores, a thousand posts at a time, it had four tenths of one and fell behind. A slow stream lets it rest.
+TO_CLUSTER = Rhythm(apart_s=0.5, company_s=0.1, most_bytes=2_097_152)
 
 
 async def take(
