@@ -22,7 +22,7 @@ from msgspec import Struct
 
 __all__ = ["FROM_SOURCES", "TO_CLUSTER", "TO_ENCODER", "TO_MATCH", "Rhythm", "take"]
 
-FEW_BYTES = 12_288  # some forty posts
+FEW_BYTES = 9_216  # some thirty posts
 
 
 class Rhythm(Struct, frozen=True):
@@ -39,7 +39,7 @@ class Rhythm(Struct, frozen=True):
 
 
 # At 4,000 posts a second of two workers a post costs 441 µs of all processes a tenth of a second apart, 363 at .3.
-FROM_SOURCES, TO_ENCODER = Rhythm(apart_s=0.25, after_few_s=0.5), Rhythm(company_s=0.01)
+FROM_SOURCES, TO_ENCODER = Rhythm(apart_s=0.2, after_few_s=0.45), Rhythm(company_s=0.01)
 # A thousand posts with their vectors: a tenth of a second for who matches them.
 TO_MATCH = Rhythm(company_s=0.01, most_bytes=1_048_576)
 # No alert waits for clusters. There is one clusterer, which waits a dozen times a batch for somebody to answer: on busy

@@ -24,7 +24,7 @@ from tests.flow.scene import posts, services
 LIBRARIES = ("faust-streaming", "aiokafka", "redis", "msgspec", "numpy", "confluent-kafka", "bytewax", "quixstreams")
 SCENARIOS = {"e2e.2": e2e.scenario, "latency.2": latency.scenario, "rate.1": rate.scenario, "scale.2": scale.scenario}
 CLOCK = ("µs/post of the clock", 1.5)
-UNITS = {"wall": CLOCK, "sustained": CLOCK, "to_one": ("ratio", 1.2), "behind": ("ms", 2.0)} | {
+UNITS = {"wall": CLOCK, "told": CLOCK, "sustained": CLOCK, "to_one": ("ratio", 1.2), "behind": ("ms", 2.0)} | {
     f"{name}_{peer}": ("ratio", 1.3) for name in ("to", "cpu_to") for peer in e2e.PEERS
 }
 

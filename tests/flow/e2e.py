@@ -32,21 +32,26 @@ def one_run(
     frame_posts: int,
     profile: Path | None = None,
 ) -> dict[str, float]:
-    """One subject over posts that wait on topics of its own; µs a post after the first `warm`."""
+    """One subject over posts that wait on topics of its own; µs a post after the first `warm`.
+
+    told: of the clock until all had their outcome; wall: until they were in clusters too, as peers are at once.
+    """
     deployment = Deployment(at, queries)
     number, progress = len(lines), at.folder / f"{deployment.prefix}progress"
     progress.touch()
     deployment.write(lines, frame_posts)  # before: records of one post cost who writes them a core
     with contextlib.ExitStack() as stack:
         if subject in WORKERS:
-            begun, through = deployment.begun, deployment.through
+            begun, told, through = deployment.begun, deployment.told, deployment.through
             children = stack.enter_context(deployment.workers(WORKERS[subject]))
         else:
-            begun = through = lambda: _last(progress)
+            begun = told = through = lambda: _last(progress)
             peer = deployment.running("tests.flow.peers", subject, str(number), str(progress))
             children = [stack.enter_context(peer)]
         stack.enter_context(Profile(profile, children[0], lambda: through() >= warm))
-        return cost(measured(deployment, children, through, warm, number, begun), number - warm)
+        first, then = measured(deployment, children, told, warm, number, begun)
+        _, last = measured(deployment, children, through, number, number)
+        return cost((first, last), number - warm) | {"told": (then.at - first.at) / (number - warm) * 1e6}
 
 
 def _last(progress: Path) -> int:
@@ -69,7 +74,8 @@ def scenario(
                 spy = profile if subject in WORKERS else None
                 used = one_run(at, subject, lines, len(lines) // 5, queries, frame_posts, spy)
                 click.echo(
-                    f": {1e6 / used['wall']:,.0f} posts/s {', '.join(f'{k} {v:.0f}' for k, v in used.items())}",
+                    f": {1e6 / used['told']:,.0f} posts/s told, {1e6 / used['wall']:,.0f} in clusters, "
+                    + ", ".join(f"{k} {v:.0f}" for k, v in used.items()),
                     err=True,
                 )
                 found |= {f"{shape}.{subject}.{name}": value for name, value in used.items()}

@@ -207,6 +207,10 @@ class Deployment:
         """The worker's counters."""
         return {k.decode(): int(v) for k, v in self._redis.hgetall(f"{self.settings.key_prefix}counts").items()}
 
+    def told(self) -> int:
+        """Posts that have their outcome: an alert is at its subscribers."""
+        return through(self.counts())
+
     def through(self) -> int:
         """Posts that every stage is done with: they have an outcome, and those that were matched are in a cluster."""
         counts = self.counts()
