@@ -22,7 +22,7 @@ from msgspec import Struct
 
 __all__ = ["FROM_SOURCES", "TO_CLUSTER", "TO_ENCODER", "TO_MATCH", "Rhythm", "take"]
 
-FEW_BYTES = 9_216  # some thirty posts
+FEW_BYTES = 7_168  # some thirty posts
 
 
 class Rhythm(Struct, frozen=True):
