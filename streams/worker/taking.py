@@ -75,10 +75,11 @@ async def take(
             if not there.is_set():
                 await stream.wait_for_stopped(there)
             early_s = max(due_s - clock(), rhythm.company_s)
+            held = due_s > clock()
             if len(buffer) < most and not behind and early_s > 0:
                 await pause(early_s)
             events = _next(buffer, stream.app.consumer_generation_id, rhythm.most_bytes)
-            few = sum(map(_size, events)) <= FEW_BYTES
+            few = held and sum(map(_size, events)) <= FEW_BYTES  # the first after a pause says nothing of the next
             due_s = clock() + (rhythm.after_few_s if few else rhythm.apart_s) if events else 0.0
             behind = bool(buffer)
             if not behind:
