@@ -34,6 +34,7 @@ __all__ = ["demo"]
 out = Console(highlight=False)
 
 START_S = 60.0  # a worker needs 3 to 5 s; a slow laptop on battery may need ten times that
+CLUSTERS_S = 20.0  # what the last clusters may take: a save every five seconds, and slow machines
 
 
 @contextlib.contextmanager
@@ -191,7 +192,7 @@ async def _show(
     started = time.monotonic()
     pace = ReplayConfig(rate=rate or None)
     feed = asyncio.create_task(asyncio.to_thread(ingest_file, settings, posts, pace, stop=feeding))
-    told = ""
+    told, through_at = "", 0.0
     while True:
         counts = await view.counts()
         clusters = await view.redis.zcard(view.key("clusters"))
@@ -202,8 +203,9 @@ async def _show(
         if out.is_terminal or now != told:  # a log gets a line where something changed, not one of all
             out.print(f"  {time.monotonic() - started:5.0f} s   {now}", end="\r" if out.is_terminal else "\n")
         told = now
-        if feed.done():
-            if (done := through(counts)) >= feed.result():
+        if feed.done() and (done := through(counts)) >= feed.result():
+            through_at = through_at or await view.now()
+            if await _in_clusters(view, through_at):
                 break
         await asyncio.sleep(0.5)
     out.print(f"\n  all {done:,} posts are through")
@@ -214,6 +216,17 @@ async def _show(
     if not exit_at_end:
         out.print("  the dashboard stays up until Ctrl-C")
         await asyncio.Event().wait()
+
+
+async def _in_clusters(view: LiveView, since: float) -> bool:
+    """Is what had its outcome by then (epoch seconds) in clusters too? Outcomes do not wait for them.
+
+    By the workers' word; one that comes within a second and a half may tell of figures taken before.
+    """
+    said = (await view.workers()).values()
+    return await view.now() > since + CLUSTERS_S or all(
+        word.at > since + 1.5 and not word.lag.get("posts.matched") for word in said
+    )
 
 
 async def _until_open(bootstrap: str) -> None:
