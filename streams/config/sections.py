@@ -113,7 +113,7 @@ class Redis(Section):
     ] = "crisis:"
     fold_h: Annotated[float, Field(gt=0, description="how long an exact repeat is folded into its original")] = 24.0
     recent_alerts: Annotated[
-        int, Field(ge=10, description="alerts listed on the dashboard at the most; an eighth fewer after it was full")
+        int, Field(ge=10, description="alerts listed on the dashboard at the most; a quarter fewer after it was full")
     ] = 2000
 
     @field_validator("url")

@@ -11,6 +11,23 @@ local claims = cmsgpack.unpack(ARGV[4])
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1e6 + tonumber(clock[2]) -- microseconds; one more with each note
 
+local held = {} -- what stands under a key, as far as it was read or written here; false: nothing
+
+local function get(key)
+  if held[key] == nil then held[key] = redis.call('GET', key) end
+  return held[key] or ''
+end
+
+local function set(key, value, ...)
+  redis.call('SET', key, value, ...)
+  held[key] = value
+end
+
+local function del(key)
+  redis.call('DEL', key)
+  held[key] = false
+end
+
 local any_raised = false -- has anything taken the place of another at one of these places, before or now?
 
 local function account(id)
@@ -22,15 +39,15 @@ local function gone(id)
 end
 
 local function mark(id)
-  return string.match(redis.call('GET', prefix .. 'id:' .. id) or '', '^([^\31]*)\31([^\31]*)\31(.*)$')
+  return string.match(get(prefix .. 'id:' .. id), '^([^\31]*)\31([^\31]*)\31(.*)$')
 end
 
 local function pair(key) -- a post id, and what stands behind it
-  return string.match(redis.call('GET', key) or '', '^([^\31]*)\31(.*)$')
+  return string.match(get(key), '^([^\31]*)\31(.*)$')
 end
 
 local function kept(id)
-  return string.match(redis.call('GET', prefix .. 'kept:' .. id) or '', '^([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$')
+  return string.match(get(prefix .. 'kept:' .. id), '^([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$')
 end
 
 local function note(key, id) -- what was noted longer ago than it can be remembered goes, though the account goes on
@@ -41,7 +58,7 @@ local function note(key, id) -- what was noted longer ago than it can be remembe
 end
 
 local function hold(id, of, place, fingerprint, post)
-  redis.call('SET', prefix .. 'kept:' .. id, table.concat({place, fingerprint, of, post}, '\31'), 'EX', ttl)
+  set(prefix .. 'kept:' .. id, table.concat({place, fingerprint, of, post}, '\31'), 'EX', ttl)
   if account(id) ~= id then note('mine:' .. account(id), id) end
 end
 
@@ -57,14 +74,14 @@ end
 
 local function drop(id)
   let_go(id)
-  redis.call('DEL', prefix .. 'kept:' .. id)
+  del(prefix .. 'kept:' .. id)
   redis.call('ZREM', prefix .. 'mine:' .. account(id), id)
 end
 
 local function release(id, fingerprint)
   local text = prefix .. 'text:' .. fingerprint
-  if pair(text) == id then redis.call('DEL', text) end
-  redis.call('DEL', prefix .. 'id:' .. id)
+  if pair(text) == id then del(text) end
+  del(prefix .. 'id:' .. id)
 end
 
 local function keep(id, of, place, fingerprint, post)
@@ -110,7 +127,7 @@ local function raise(of, place)
     local at, said, by, post = kept(id)
     if by == of and not gone(id) then -- else it is forgotten
       if heir then
-        redis.call('SET', prefix .. 'kept:' .. id, table.concat({at, said, heir, post}, '\31'), 'KEEPTTL')
+        set(prefix .. 'kept:' .. id, table.concat({at, said, heir, post}, '\31'), 'KEEPTTL')
         others[#others + 1] = 0
         others[#others + 1] = id
       else
@@ -119,19 +136,30 @@ local function raise(of, place)
         any_raised = true
         local text = prefix .. 'text:' .. said
         local first = pair(text)
-        if not first or gone(first) then redis.call('SET', text, id .. '\31' .. at, 'EX', ttl) end
-        redis.call('SET', prefix .. 'id:' .. id, at .. '\31' .. at .. '\31' .. said, 'EX', ttl)
+        if not first or gone(first) then set(text, id .. '\31' .. at, 'EX', ttl) end
+        set(prefix .. 'id:' .. id, at .. '\31' .. at .. '\31' .. said, 'EX', ttl)
         add('raised:' .. place, id)
       end
     end
   end
-  redis.call('DEL', prefix .. 'of:' .. of)
+  del(prefix .. 'of:' .. of)
   redis.call('ZREM', prefix .. 'heads:' .. account(of), of)
   if #others > 0 then
     redis.call('ZADD', prefix .. 'of:' .. heir, unpack(others))
     redis.call('EXPIRE', prefix .. 'of:' .. heir, ttl)
     note('heads:' .. account(heir), heir)
   end
+end
+
+for first = 1, #claims, 300 do -- one question for three hundred posts, not three for each
+  local keys = {}
+  for i = first, math.min(first + 299, #claims) do
+    local _, id, _, fingerprint = unpack(claims[i])
+    keys[#keys + 1] = prefix .. 'id:' .. id
+    keys[#keys + 1] = prefix .. 'text:' .. fingerprint
+    keys[#keys + 1] = prefix .. 'kept:' .. id
+  end
+  for i, value in ipairs(redis.call('MGET', unpack(keys))) do held[keys[i]] = value end
 end
 
 for first = 1, #claims, 1000 do -- most frames are read once, and nothing of theirs was ever raised
@@ -148,7 +176,7 @@ for _, claim in ipairs(claims) do
     if said then release(id, said) end
     drop(id)
     for _, one in ipairs(redis.call('ZRANGE', prefix .. 'mine:' .. id, 0, -1)) do drop(one) end
-    redis.call('SET', prefix .. 'gone:' .. id, 1, 'EX', ttl)
+    set(prefix .. 'gone:' .. id, 1, 'EX', ttl)
     raise(id, place)
     for _, head in ipairs(redis.call('ZRANGE', prefix .. 'heads:' .. id, 0, -1)) do raise(head, place) end
   else
@@ -176,10 +204,10 @@ for _, claim in ipairs(claims) do
     else
       if before and before ~= fingerprint then drop(id) end
       if said and said ~= fingerprint then release(id, said) end
-      if not first then redis.call('SET', text, id .. '\31' .. place, 'EX', ttl) end
+      if not first then set(text, id .. '\31' .. place, 'EX', ttl) end
       begun = begun or place
-      redis.call('SET', prefix .. 'id:' .. id, begun .. '\31' .. place .. '\31' .. fingerprint, 'EX', ttl)
-      if target then redis.call('SET', prefix .. 'then:' .. target .. '\31' .. says, id .. '\31' .. fingerprint, 'EX', ttl) end
+      set(prefix .. 'id:' .. id, begun .. '\31' .. place .. '\31' .. fingerprint, 'EX', ttl)
+      if target then set(prefix .. 'then:' .. target .. '\31' .. says, id .. '\31' .. fingerprint, 'EX', ttl) end
       if said and said ~= fingerprint then raise(id, place) end
       verdict = begun == place and 'n' or 'e'
     end

@@ -36,7 +36,7 @@ redis.call('EXPIRE', alerts, retention)
 redis.call('EXPIRE', places, retention)
 if redis.call('ZCARD', alerts) <= most then return out end
 
--- Over its cap the list gives way by an eighth at once: to sort out who takes 10 ms. The fullest room (level and category) does, in it the source
+-- Over its cap the list gives way by a quarter at once: to sort out who takes 10 ms. The fullest room (level and category) does, in it the source
 -- with most, of that the biggest cluster or author, and of that the oldest, as on the board (streams/dashboard/crowds.py):
 -- a flood pushes out itself. What has no place, from an earlier version, is a room of its own.
 local listed, where = redis.call('ZRANGE', alerts, 0, -1), {} -- oldest first
@@ -110,7 +110,7 @@ local function oldest(part)
 end
 
 local given_way = {}
-local step = most < 100 and 0 or math.floor(most / 8) -- a short list, as tests have, gives way one by one
+local step = most < 100 and 0 or math.floor(most / 4) -- a short list, as tests have, gives way one by one
 while left > most - step do
   local source = biggest(biggest(rooms).sources)
   local id = oldest(biggest_crowd(source))

@@ -7,15 +7,15 @@ a buffer, and who takes acknowledges.
 A batch costs 5 to 10 ms before it has a post in it (a dozen round trips to Redis and the broker), at four stages. The
 first stage begins no batch right behind another, still later behind one of few posts; and what it sent together comes
 to the next ones together, as they wait a moment for company. The first post after a pause waits for nothing else, and
-who is behind for nothing at all: what a batch had no room for is taken at once, and so is what fills one when it is
-looked at.
+who is behind for nothing at all: what a batch had no room for is taken at once, and so is what fills one, as soon as it
+does.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 
 import faust
 from msgspec import Struct
@@ -28,7 +28,7 @@ FEW_BYTES = 7_168  # some thirty posts
 class Rhythm(Struct, frozen=True):
     """How batches follow on one another.
 
-    apart_s, after_few_s: seconds from one to the next, if that is not full, and from one of few bytes; company_s: that
+    apart_s, after_few_s: seconds from one to the next, until that is full, and from one of few bytes; company_s: that
     each waits for more records; most_bytes: of their values in one batch, which holds one record whatever it takes.
     """
 
@@ -49,7 +49,7 @@ TO_CLUSTER = Rhythm(apart_s=0.5, company_s=0.1, most_bytes=2_097_152)
 
 
 async def take(
-    stream: faust.Stream, most: int, rhythm: Rhythm, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    stream: faust.Stream, most: int, rhythm: Rhythm, pause: Callable[[float], Coroutine[object, object, None]] = asyncio.sleep
 ) -> AsyncIterator[list[faust.Event]]:
     """Batches of events, in order, each of at most `most`; nothing is acknowledged.
 
@@ -57,12 +57,18 @@ async def take(
     What was fetched before a rebalance is left to whoever has the partition now, as Faust does with what it buffers.
     """
     buffer: deque[faust.Event] = deque()
-    there, room = asyncio.Event(), asyncio.Event()
+    there, full, room = asyncio.Event(), asyncio.Event(), asyncio.Event()
     enabled, stream.enable_acks = stream.enable_acks, False
+    waiting_bytes = 0  # in the buffer
 
     async def keep(value: bytes) -> bytes:
-        buffer.append(stream.current_event)
+        nonlocal waiting_bytes
+        event = stream.current_event
+        buffer.append(event)
+        waiting_bytes += _size(event)
         there.set()
+        if len(buffer) >= most or waiting_bytes >= rhythm.most_bytes:
+            full.set()
         while len(buffer) >= most:
             room.clear()
             await room.wait()
@@ -77,9 +83,11 @@ async def take(
                 await stream.wait_for_stopped(there)
             early_s = max(due_s - clock(), rhythm.company_s)
             held = due_s > clock()
-            if len(buffer) < most and not behind and early_s > 0:
-                await pause(early_s)
+            if not full.is_set() and not behind and early_s > 0:
+                await _first_of(pause(early_s), full.wait())
             events = _next(buffer, stream.app.consumer_generation_id, rhythm.most_bytes)
+            waiting_bytes = sum(map(_size, buffer))
+            full.clear()
             few = held and sum(map(_size, events)) <= FEW_BYTES  # the first after a pause says nothing of the next
             due_s = clock() + (rhythm.after_few_s if few else rhythm.apart_s) if events else 0.0
             behind = bool(buffer)
@@ -91,6 +99,16 @@ async def take(
     finally:
         stream.enable_acks = enabled
         stream._processors.remove(keep)
+
+
+async def _first_of(*waits: Coroutine[object, object, object]) -> None:
+    """Until one of them has ended."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _next(buffer: deque[faust.Event], generation: int, most_bytes: int) -> list[faust.Event]:

@@ -151,10 +151,10 @@ async def test_a_full_list_makes_room_for_many_and_gives_way_as_the_board_does(v
         crowds.add(told[-1])
     await roomy.put_alerts(told)
     left = {a.alert_id: a for a in told}
-    for _ in range(41):
+    for _ in range(81):
         crowds.remove(left.pop(gone := crowds.next_to_go()))
     kept = {a.alert_id: a for a in await roomy.recent_alerts(1_000)}
-    assert len(kept) == len(left) == 280 and gone not in left
+    assert len(kept) == len(left) == 240 and gone not in left
 
     def sizes(alerts):
         rooms = Counter((a.category, a.post.source) for a in alerts.values())
