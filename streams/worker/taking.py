@@ -49,7 +49,10 @@ TO_CLUSTER = Rhythm(apart_s=0.5, company_s=0.1, most_bytes=2_097_152)
 
 
 async def take(
-    stream: faust.Stream, most: int, rhythm: Rhythm, pause: Callable[[float], Coroutine[object, object, None]] = asyncio.sleep
+    stream: faust.Stream,
+    most: int,
+    rhythm: Rhythm,
+    pause: Callable[[float], Coroutine[object, object, None]] = asyncio.sleep,
 ) -> AsyncIterator[list[faust.Event]]:
     """Batches of events, in order, each of at most `most`; nothing is acknowledged.
 

@@ -125,11 +125,45 @@ async def test_it_tells_how_far_it_has_applied_from_the_moment_it_holds_a_record
     assert agent.applied == {}, "its events are still on their way"
     agent.outbox.may.set()
     await applying
+    await agent.told()
     assert agent.applied == {part: 3}
     await agent.save()
     assert agent.applied == {part: 3}, "until it is committed nobody else knows"
     agent.forget()
     assert agent.applied == {}
+
+
+async def test_a_batch_is_computed_while_the_one_before_it_is_told_and_told_after_it(agent):
+    agent.outbox.may.clear()
+    await agent([Event(1)])
+    second = asyncio.create_task(agent([Event(2, posts=4)]))
+    while agent.stage.clusterer.counters.posts < 64:
+        await asyncio.sleep(0)
+    told = list(agent.outbox.told)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert agent.outbox.told == told and not second.done(), "no more than one is computed ahead"
+    agent.outbox.may.set()
+    await second
+    await agent.told()
+    assert agent.outbox.told[: len(told)] == told and agent.applied == {("posts.matched", 0): 3}
+
+
+@pytest.mark.parametrize("meet", ["the next batch", "the next save"])
+async def test_what_could_not_be_told_ends_whoever_comes_next_and_is_not_acknowledged(agent, meet):
+    event = Event(1)
+    await agent([event])
+    await agent.told()
+
+    async def fail() -> None:
+        raise OSError("no broker")
+
+    agent.outbox.delivered = fail
+    lost = Event(2)
+    await agent([lost])
+    with pytest.raises(OSError, match="no broker"):
+        await (agent([Event(3)]) if meet == "the next batch" else agent.save())
+    assert not event.acked and not lost.acked and agent.view.snapshot is None
 
 
 async def test_no_snapshot_is_taken_of_a_batch_whose_events_are_still_on_their_way(agent):
@@ -150,9 +184,10 @@ async def test_no_snapshot_is_taken_of_a_batch_whose_events_are_still_on_their_w
 
 
 async def test_a_crash_before_the_snapshot_tells_the_same_events_again(agent):
-    await agent([Event(1)])
     again = Cluster(agent.runtime, Outbox())
-    await again([Event(1)])
+    for one in (agent, again):
+        await one([Event(1)])
+        await one.told()
     assert again.outbox.told == agent.outbox.told != []
 
 
@@ -201,6 +236,7 @@ async def test_a_later_save_holds_what_changed_and_restores_the_same(agent):
 async def test_on_a_fast_stream_a_save_does_not_wait_for_its_timer(agent):
     event = Event(1, SAVE_AT)
     await agent([event])
+    await agent.told()
     assert event.acked and agent.view.snapshot is not None
 
 
