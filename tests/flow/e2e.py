@@ -13,6 +13,7 @@ import click
 
 from tests.flow.profile import Profile
 from tests.flow.scene import ALL, APART, Deployment, Services, cost, measured
+from tests.flow.warm import keep_clusters
 
 WORKERS = {"worker": [ALL], "workers2": [ALL, ALL], "apart": APART}  # → the agents of each process
 PEERS = {"bare": "confluent_kafka", "bytewax": "bytewax", "quix": "quixstreams"}  # → what must be installed
@@ -30,15 +31,19 @@ def one_run(
     warm: int,
     queries: int,
     frame_posts: int,
+    clusters: int = 0,
     profile: Path | None = None,
 ) -> dict[str, float]:
-    """One subject over posts that wait on topics of its own; µs a post after the first `warm`.
+    """One subject over posts that wait on topics of its own; µs a post after the first `warm`. clusters: so many live
+    before it begins.
 
     told: of the clock until all had their outcome; wall: until they were in clusters too, as peers are at once.
     """
     deployment = Deployment(at, queries)
     number, progress = len(lines), at.folder / f"{deployment.prefix}progress"
     progress.touch()
+    if clusters:
+        keep_clusters(deployment.settings, clusters)
     deployment.write(lines, frame_posts)  # before: records of one post cost who writes them a core
     with contextlib.ExitStack() as stack:
         if subject in WORKERS:
@@ -59,7 +64,12 @@ def _last(progress: Path) -> int:
     return int(told or 0)
 
 
-SHAPES = {"frames": (100, 40), "queries1000": (100, 1_000), "single": (1, 40)}  # → posts to a record, queries
+SHAPES = {  # → posts to a record, queries, clusters that live before
+    "frames": (100, 40, 0),
+    "queries1000": (100, 1_000, 0),
+    "single": (1, 40, 0),
+    "clusters5000": (100, 40, 5_000),
+}
 
 
 def scenario(
@@ -67,12 +77,12 @@ def scenario(
 ) -> dict[str, float]:
     """Every subject over every shape of input; of workers also the clock's time, and the CPU, to that of each peer."""
     found: dict[str, float] = {}
-    for shape, (frame_posts, queries) in SHAPES.items():
+    for shape, (frame_posts, queries, clusters) in SHAPES.items():
         for subject in subjects():
             if all(word in (shape, subject) for word in words):
                 click.echo(f"  {shape}, {subject}", err=True, nl=False)
                 spy = profile if subject in WORKERS else None
-                used = one_run(at, subject, lines, len(lines) // 5, queries, frame_posts, spy)
+                used = one_run(at, subject, lines, len(lines) // 5, queries, frame_posts, clusters, spy)
                 click.echo(
                     f": {1e6 / used['told']:,.0f} posts/s told, {1e6 / used['wall']:,.0f} in clusters, "
                     + ", ".join(f"{k} {v:.0f}" for k, v in used.items()),

@@ -23,6 +23,7 @@ from streams.pipeline.replay import Replay
 from streams.view.pseudonyms import load_pseudonyms
 from streams.worker.garbage import keep_what_is_loaded
 from streams.worker.threads import limit_native_threads
+from tests.flow.warm import kept_clusters
 
 _json = msgspec.json.Encoder().encode
 AT_ONCE = 8  # records between two commits of the bare loop: as many as an agent takes
@@ -40,6 +41,7 @@ class Peer:
         self.alerts, self.clusters = map(self.settings.topics.name, ("alerts", "clusters"))
         made = ready(load(self.settings.encoder.ref), queries, self.settings.match)
         self._replay = Replay(self.settings, time.time(), made, load_pseudonyms(self.settings))
+        self._replay.clusters = kept_clusters(self.settings, made)
         self._loop, self._records, self.done = asyncio.new_event_loop(), 0, 0
         keep_what_is_loaded()
 

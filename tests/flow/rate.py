@@ -14,30 +14,34 @@ from typing import NamedTuple
 import click
 
 from tests.flow.scene import APART, Deployment, Services, measured, renamed
+from tests.flow.warm import keep_clusters
 
 RATES = (1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 4_500, 5_000, 5_500, 6_000, 7_000)  # posts a second
 RUN_S = 15.0
 FURTHER_S = 0.4  # more behind at the end than after a third: a rate by .04 above what is done falls by this behind
 LATE_S = 0.5  # that the writer may need more than its time
-QUERIES = {"frames": 40, "queries1000": 1_000}
+SHAPES = {"frames": (40, 0), "queries1000": (1_000, 0), "clusters5000": (40, 5_000)}  # → queries, live clusters before
 FRAME_POSTS = 100
 
 
 def scenario(
     at: Services, lines: Sequence[bytes], words: Sequence[str] = (), profile: object = None
 ) -> dict[str, float]:
-    """For the bundled queries and for a thousand, µs a post at the highest rate that outcomes keep up with (told), that
-    clusters do too (sustained), and how many milliseconds those are behind there. words: one of the two, and rates.
+    """For the bundled queries, for a thousand, and from five thousand live clusters on: µs a post at the highest rate
+    that outcomes keep up with (told), that clusters do too (sustained), and how many milliseconds those are behind
+    there. words: one of the three, and rates.
 
     Raises AssertionError where none is kept up with, and where the writer itself is late.
     """
     found: dict[str, float] = {}
     lost: set[str] = set()
     rates = [rate for rate in RATES if str(rate) in words] or RATES
-    for shape, queries in QUERIES.items():
+    for shape, (queries, clusters) in SHAPES.items():
         if any(word not in (shape, *map(str, RATES)) for word in words):
             continue
         deployment = Deployment(at, queries)
+        if clusters:
+            keep_clusters(deployment.settings, clusters)
         with deployment.workers(APART) as children:
             deployment.write(lines, FRAME_POSTS)
             measured(deployment, children, deployment.through, 1, len(lines))
