@@ -19,7 +19,7 @@ from models.records import ClusterEvent, Deletion, MatchedFrame, Post
 
 __all__ = ["Applying"]
 
-BLOCK = 64  # posts multiplied with all clusters at once; results are the same at any size, this one is the fastest
+BLOCK = 128  # posts multiplied with all clusters at once; results are the same at any size, this one is the fastest
 
 
 class Applying:
@@ -88,9 +88,17 @@ class Applying:
         return events
 
     def _merge_due(self) -> bool:
-        config, posts = self.live.config, self.merge.posts
-        late = self.live.clock - self.merge.at >= config.merge_every_s and posts >= config.merge_least_posts
-        return late or posts >= config.merge_every_posts
+        config, posts, since_s = self.live.config, self.merge.posts, self.live.clock - self.merge.at
+        late = since_s >= config.merge_every_s and posts >= config.merge_least_posts
+        soon = since_s >= config.merge_soon_s and posts >= config.merge_soon_posts
+        return late or soon or posts >= config.merge_every_posts
+
+    def _quick_due(self, at: float, posts: int) -> bool:
+        """Before a post of this moment, when so many have been placed since the last time."""
+        config, since_s = self.live.config, at - self.quick.at
+        return since_s >= config.settle_every_s or (
+            since_s >= config.settle_soon_s and posts >= config.settle_soon_posts
+        )
 
     def _posts(
         self, posts: Sequence[Post], vectors: np.ndarray, queries: Mapping[str, tuple[str, ...]]
@@ -113,7 +121,7 @@ class Applying:
             ahead = max(ahead, min(post.created_at, post.seen_at))
             if live.started == -math.inf:
                 live.started = self.merge.at = self.quick.at = ahead
-            if ahead - self.quick.at >= config.settle_every_s:
+            if self._quick_due(ahead, self.quick.posts + i - start):
                 place(i)
                 live.clock = ahead
                 events += self.settle(self._merge_due())

@@ -16,11 +16,17 @@ class ClusterConfig:
     lexical: float = 0.6  # share of the words in a similarity; 0 = meaning alone
     t_attach: float = 0.22  # mean similarity to join; both measured on one stream of tweets for the bundled encoder
     t_merge: float = 0.12  # average similarity to merge; below t_attach: two averages are safer than one post
-    merge_every_posts: int = 500  # 250 to 1,000 give the same B³; 50 costs .015: too little evidence per merge
+    merge_every_posts: int = (
+        1_000  # fewer are less evidence a merge: of the tweets 500 cost .008 B³, 300 .014, 100 .026
+    )
+    merge_soon_s: float = 1.4  # on a stream that takes longer for them: after this much stream time and at least
+    merge_soon_posts: int = 300  # so many posts
     merge_every_s: float = 1_800.0  # on a slow stream: after this much stream time and at least
     merge_least_posts: int = 100  # so many posts
-    settle_every_posts: int = 50  # between merges, join what is nearer than t_attach and announce: arrival ids gain
-    settle_every_s: float = 10.0  # .08 B³ F1 and final ones lose nothing; or after this much stream time
+    settle_every_posts: int = 200  # between merges, join what is nearer than t_attach and announce: arrival ids gain
+    settle_soon_s: float = 0.5  # .08 B³ F1 and final ones lose nothing; or after this much stream time and at least
+    settle_soon_posts: int = 50  # so many posts
+    settle_every_s: float = 10.0  # or after this much stream time
     ttl_posts: int = 4_000  # a cluster ends when it got nothing for this many posts and this long:
     ttl_s: float = 6 * 3600.0  # posts alone end it within seconds on a fast stream, time alone never on a still one
     ttl_single_posts: int = 1_000  # the same for a single post: most never get a second (250 to 4,000: same B³)
@@ -50,8 +56,10 @@ class ClusterConfig:
             raise ConfigError(f"t_merge {self.t_merge} is above t_attach {self.t_attach}: it must not be")
         for name in (
             "merge_every_posts",
+            "merge_soon_posts",
             "merge_every_s",
             "settle_every_posts",
+            "settle_soon_posts",
             "settle_every_s",
             "half_life_s",
             "burst_fast_s",
@@ -66,6 +74,7 @@ class ClusterConfig:
         ):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}: must be above 0")
-        for name in ("ttl_posts", "ttl_s", "ttl_single_posts", "ttl_single_s", "quiet_s", "merge_least_posts"):
+        least = ("ttl_posts", "ttl_s", "ttl_single_posts", "ttl_single_s", "quiet_s")
+        for name in (*least, "merge_least_posts", "merge_soon_s", "settle_soon_s"):
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}: must not be negative")

@@ -23,9 +23,13 @@ SMALL = plain(
     t_attach=0.7,
     t_merge=0.6,
     merge_every_posts=7,
+    merge_soon_s=30.0,
+    merge_soon_posts=4,
     merge_every_s=90.0,
     merge_least_posts=2,
     settle_every_posts=3,
+    settle_soon_s=12.0,
+    settle_soon_posts=2,
     settle_every_s=40.0,
     ttl_posts=20,
     ttl_s=0.0,
@@ -77,7 +81,7 @@ class OneAtATime:
         self.clock = p.created_at if self.clock is None else max(self.clock, p.created_at)
         if self.seen == 0:
             self.merged_at = self.settled_at = self.clock
-        if self.clock - self.settled_at >= self.config.settle_every_s:
+        if self.settle_due():
             self.settle(self.merge_due())
         if p.id in self.where:
             self.leave(p.id)
@@ -100,9 +104,16 @@ class OneAtATime:
         if self.since == self.config.merge_every_posts or self.since_settle == self.config.settle_every_posts:
             self.settle(self.merge_due())
 
+    def settle_due(self) -> bool:
+        config, waited_s = self.config, self.clock - self.settled_at
+        soon = waited_s >= config.settle_soon_s and self.since_settle >= config.settle_soon_posts
+        return soon or waited_s >= config.settle_every_s
+
     def merge_due(self) -> bool:
-        late = self.clock - self.merged_at >= self.config.merge_every_s
-        return self.since >= self.config.merge_every_posts or (late and self.since >= self.config.merge_least_posts)
+        config, waited_s = self.config, self.clock - self.merged_at
+        soon = waited_s >= config.merge_soon_s and self.since >= config.merge_soon_posts
+        late = waited_s >= config.merge_every_s and self.since >= config.merge_least_posts
+        return soon or late or self.since >= config.merge_every_posts
 
     def leave(self, post_id: str) -> None:
         del self.where[post_id]
