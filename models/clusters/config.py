@@ -19,7 +19,7 @@ class ClusterConfig:
     merge_every_posts: int = (
         1_000  # fewer are less evidence a merge: of the tweets 500 cost .008 B³, 300 .014, 100 .026
     )
-    merge_soon_s: float = 1.4  # on a stream that takes longer for them: after this much stream time and at least
+    merge_soon_s: float = 1.0  # on a stream that takes longer for them: after this much stream time and at least
     merge_soon_posts: int = 300  # so many posts
     merge_every_s: float = 1_800.0  # on a slow stream: after this much stream time and at least
     merge_least_posts: int = 100  # so many posts

@@ -22,7 +22,7 @@ from tests.flow import e2e, latency, rate, scale
 from tests.flow.scene import posts, services
 
 LIBRARIES = ("faust-streaming", "aiokafka", "redis", "msgspec", "numpy", "confluent-kafka", "bytewax", "quixstreams")
-SCENARIOS = {"e2e.2": e2e.scenario, "latency.2": latency.scenario, "rate.1": rate.scenario, "scale.2": scale.scenario}
+SCENARIOS = {"e2e.2": e2e.scenario, "latency.3": latency.scenario, "rate.1": rate.scenario, "scale.2": scale.scenario}
 CLOCK = ("µs/post of the clock", 1.5)
 UNITS = {"wall": CLOCK, "told": CLOCK, "sustained": CLOCK, "to_one": ("ratio", 1.2), "behind": ("ms", 2.0)} | {
     f"{name}_{peer}": ("ratio", 1.3) for name in ("to", "cpu_to") for peer in e2e.PEERS

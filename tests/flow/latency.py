@@ -1,7 +1,8 @@
-"""The scenario latency.2: post → alert at a subscriber, and → its cluster, at shares of what the worker sustains.
+"""The scenario latency.3: post → alert at a subscriber, and → its cluster, at shares of what the worker sustains.
 
 Of clusters only posts count whose cluster had been told before they were written: others wait for a second post.
-A source writes posts one by one, each when it is due, with its usual linger; a subscriber reads the alerts. Then what
+A source writes posts one by one, each when it is due, made at that moment (the clusterer's clock is theirs), with its
+usual linger; a subscriber reads the alerts. Then what
 a worker and the dashboard use when nothing comes, and at 60 posts a second. `ready`: seconds from a worker's start
 until it says so.
 """
@@ -75,10 +76,17 @@ def pour(deployment: Deployment, lines: Sequence[bytes], rate: float) -> dict[st
         for n, line in enumerate(lines):
             if (early := began + n / rate - time.monotonic()) > 0:
                 time.sleep(early)
-            head = head_of(line)
-            written[msgspec.json.decode(line)["id"]] = time.monotonic()
-            writer.write(line, key=key_of(head))
+            post = msgspec.json.decode(line) | {"created_at": time.time()}
+            written[post["id"]] = time.monotonic()
+            writer.write(msgspec.json.encode(post), key=key_of(head_of(line)))
     return written
+
+
+def _just_made(lines: Sequence[bytes]) -> list[bytes]:
+    """The same posts as if the last of them had been made now."""
+    posts = [msgspec.json.decode(line) for line in lines]
+    later_s = time.time() - posts[-1]["created_at"]
+    return [msgspec.json.encode(post | {"created_at": post["created_at"] + later_s}) for post in posts]
 
 
 def quantiles(name: str, seen: dict[str, float], written: dict[str, float]) -> dict[str, float]:
@@ -98,7 +106,7 @@ def worker(
     with deployment.workers([ALL]) as (child,):
         ready_s = time.monotonic() - began
         click.echo(f"  ready after {ready_s:.1f} s, {cpu_s(child.pid):.1f} s of CPU", err=True)
-        deployment.write(lines, 100)
+        deployment.write(_just_made(lines), 100)
         marks = measured(deployment, [child], deployment.through, 1, len(lines), deployment.begun)
         subscriber = Subscriber(deployment)
         try:
