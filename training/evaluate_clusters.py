@@ -5,6 +5,7 @@ python -m training.evaluate_clusters tweets-t encoder=DIR           # any bundle
 python -m training.evaluate_clusters crisis-t26 vectors=X.npy encoder=NAME suggest=true
 python -m training.evaluate_clusters tweets-t t_attach=0.5 t_merge=0.4 lexical=0   # meaning alone
 python -m training.evaluate_clusters tweets-t sweep=true out=       # a grid of thresholds, printed only
+python -m training.evaluate_clusters tweets-t workers=4 window=400  # in two levels (training/two_levels.py)
 
 Three answers are scored. *arrival*: the id a post got when it came; *settled*: its id once the next full merge ran;
 *final*: its id at the end. Tune thresholds on one stream, report on the other.
@@ -18,6 +19,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -36,6 +38,7 @@ from models.moments import epoch_s
 from models.records import MatchedFrame, Origin, Post
 from training.files import data_dir, read_lines
 from training.jobs import run, write_result
+from training.two_levels import TwoLevels
 
 __all__ = ["PRESETS", "main"]
 
@@ -57,6 +60,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     suggest: bool = False  # thresholds by the label-free rule from the first 4,000 posts
     merge_every_posts: int = 0  # 0 = the clusterer's default
     frame_posts: int = 25  # posts per frame; results do not depend on it, speed does a little
+    workers: int = 1  # that place posts beside each other; with more than one a window is a frame too
+    window: int = 200  # posts that they place before a merger joins what they made
     sweep: bool = False
     keep: bool = False  # put this run's thresholds into the encoder's bundle, which workers then use with it
     out: str = "auto"  # where the JSON goes: auto = results/clusters-STREAM-ENCODER.json, empty = only printed
@@ -114,8 +119,10 @@ def read_stream(name: str) -> Stream:
     return Stream(posts, gold, hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16])
 
 
-def cluster(stream: Stream, vectors: np.ndarray, config: ClusterConfig, frame_posts: int) -> dict[str, object]:
-    """Run one stream through the clusterer. vectors: (posts, d) float16."""
+def cluster(
+    stream: Stream, vectors: np.ndarray, config: ClusterConfig, frame_posts: int, workers: int = 1
+) -> dict[str, object]:
+    """Run one stream through the clusterer. vectors: (posts, d) float16; workers: if several, in two levels."""
     n = len(stream.posts)
     frames = [
         MatchedFrame(
@@ -130,6 +137,8 @@ def cluster(stream: Stream, vectors: np.ndarray, config: ClusterConfig, frame_po
     gc.collect()
     gc.freeze()  # the frames waiting here would slow the clusterer's garbage collection; a pipeline holds few
     clusterer, events = Clusterer(config, vectors.shape[1], "evaluated"), Counter()
+    if workers > 1:
+        clusterer = TwoLevels(config, vectors.shape[1], "evaluated", workers)
     arrival: list[str] = []
     settled: list[str] = []
     cpu_s, peak = 0.0, 0
@@ -203,7 +212,10 @@ def main(config: Config) -> dict:
                 print(f"t_attach={merge + gap:.2f} t_merge={merge:.2f}", *(f"{k} {v}" for k, v in final.items()))
         return {}
     used = settings(config, vectors, tuned)
-    result = cluster(stream, vectors, used, config.frame_posts)
+    if config.workers > 1:
+        used = replace(used, settle_every_posts=config.window)
+    frame_posts = config.window if config.workers > 1 else config.frame_posts
+    result = cluster(stream, vectors, used, frame_posts, config.workers)
     rule = suggest_thresholds(vectors[:4_000], used.lexical != 0, config.seed)
     result |= {
         "encoder": name,
@@ -214,6 +226,7 @@ def main(config: Config) -> dict:
     if config.out:
         short = "".join(c if c.isalnum() or c in ".-" else "-" for c in name)
         weight = "" if config.beside is None else f"-beside{config.beside:g}"
+        weight += f"-{config.workers}x{config.window // config.workers}" if config.workers > 1 else ""
         path = RESULTS / f"clusters-{config.stream.removeprefix('stream-')}-{short}{weight}.json"
         write_result(path if config.out == "auto" else Path(config.out), config, stream.data_hash, config.seed, result)
     if config.keep:

@@ -25,11 +25,12 @@ BLOCK = 128  # posts multiplied with all clusters at once; results are the same 
 class Applying:
     """One stream's live clusters, the events they give, and when they were settled last.
 
-    merge: the last full merge; quick: the last of either kind; saver: writes ahead after each full merge.
+    merge: the last full merge; quick: the last of either kind; saver: writes ahead after each full merge. block: posts
+    that are placed at once.
     """
 
     def __init__(self, live: LiveClusters, encoder_version: str, saver: Saver, merge: Due, quick: Due) -> None:
-        self.live, self.saver, self.merge, self.quick = live, saver, merge, quick
+        self.live, self.saver, self.merge, self.quick, self.block = live, saver, merge, quick, BLOCK
         self.events = EventMaker(live, encoder_version)
 
     def apply(self, frames: Sequence[tuple[MatchedFrame, np.ndarray]]) -> list[ClusterEvent]:
@@ -137,7 +138,7 @@ class Applying:
             ):
                 place(i + 1)
                 events += self.settle(self._merge_due())
-            elif waiting >= BLOCK:
+            elif waiting >= self.block:
                 place(i + 1)
         place(len(posts))
         return events

@@ -44,7 +44,7 @@ FROM_SOURCES, TO_ENCODER = Rhythm(apart_s=0.2, after_few_s=0.45), Rhythm(company
 TO_MATCH = Rhythm(company_s=0.01, most_bytes=1_048_576)
 # No alert waits for clusters. There is one clusterer, which waits a dozen times a batch for somebody to answer: on busy
 # cores, a thousand posts at a time, it had four tenths of one and fell behind. Behind few posts it waits for company
-# alone: measured so.
+# alone.
 TO_CLUSTER = Rhythm(apart_s=0.4, company_s=0.1, most_bytes=2_097_152)
 
 
