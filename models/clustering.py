@@ -2,7 +2,8 @@
 
 A post joins the cluster to which its *mean* similarity is highest and ≥ t_attach, else founds one. Every three hundred
 to a thousand posts all clusters with average similarity ≥ t_merge are joined (and every fifty to two hundred those ≥
-t_attach); the heavier id lives on, the other redirects to it. Similarity is of meaning and of words (models/clusters/lexicon.py).
+t_attach); the heavier id lives on, the other redirects to it. Similarity is of meaning and of words
+(models/clusters/lexicon.py).
 The method was chosen by measurement against offline average linkage, HDBSCAN, first-story detection and DBSTREAM on
 English event streams; what it reaches with the bundled encoder is in training/results/clusters-*.json.
 

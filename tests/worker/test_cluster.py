@@ -186,7 +186,7 @@ async def test_no_snapshot_is_taken_of_a_batch_whose_events_are_still_on_their_w
 async def test_a_crash_before_the_snapshot_tells_the_same_events_again(agent):
     again = Cluster(agent.runtime, Outbox())
     for one in (agent, again):
-        await one([Event(1)])
+        await one([Event(1, posts=200)])
         await one.told()
     assert again.outbox.told == agent.outbox.told != []
 
