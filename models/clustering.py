@@ -1,9 +1,9 @@
 """Clusters a stream of posts as it comes: new clusters appear, ids stay put, the cost does not grow.
 
 A post joins the cluster to which its *mean* similarity is highest and ≥ t_attach, else founds one. Every three hundred
-to a thousand posts all clusters with average similarity ≥ t_merge are joined (and every fifty to two hundred those ≥
-t_attach); the heavier id lives on, the other redirects to it. Similarity is of meaning and of words
-(models/clusters/lexicon.py).
+to a thousand posts (a hundred, where they take half an hour) all clusters with average similarity ≥ t_merge are joined,
+in between those ≥ t_attach, every fifty to two hundred posts or ten seconds; the heavier id lives on, the other
+redirects to it. Similarity is of meaning and of words (models/clusters/lexicon.py).
 The method was chosen by measurement against offline average linkage, HDBSCAN, first-story detection and DBSTREAM on
 English event streams; what it reaches with the bundled encoder is in training/results/clusters-*.json.
 

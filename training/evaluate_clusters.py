@@ -5,7 +5,7 @@ python -m training.evaluate_clusters tweets-t encoder=DIR           # any bundle
 python -m training.evaluate_clusters crisis-t26 vectors=X.npy encoder=NAME suggest=true
 python -m training.evaluate_clusters tweets-t t_attach=0.5 t_merge=0.4 lexical=0   # meaning alone
 python -m training.evaluate_clusters tweets-t sweep=true out=       # a grid of thresholds, printed only
-python -m training.evaluate_clusters tweets-t workers=4 window=400  # in two levels (training/two_levels.py)
+python -m training.evaluate_clusters tweets-t workers=4 window=500  # in two levels (training/two_levels.py)
 
 Three answers are scored. *arrival*: the id a post got when it came; *settled*: its id once the next full merge ran;
 *final*: its id at the end. Tune thresholds on one stream, report on the other.
@@ -190,6 +190,8 @@ def main(config: Config) -> dict:
     beside = 0.0
     if config.keep and (config.vectors or config.sweep):
         raise ConfigError("keep=true puts one run's thresholds into a bundle: without vectors= and sweep=true")
+    if config.workers > 1 and (config.keep or config.sweep):
+        raise ConfigError(f"workers={config.workers}: two levels are only evaluated, without keep=true and sweep=true")
     if config.beside is not None and (config.vectors or config.beside < 0):
         raise ConfigError(f"beside={config.beside}: a weight of 0 or more beside an encoder, not beside vectors=")
     if config.vectors:
@@ -213,6 +215,10 @@ def main(config: Config) -> dict:
         return {}
     used = settings(config, vectors, tuned)
     if config.workers > 1:
+        if used.merge_every_posts % config.window:
+            raise ConfigError(
+                f"window={config.window} does not divide merge_every_posts={used.merge_every_posts}: some would be cut"
+            )
         used = replace(used, settle_every_posts=config.window)
     frame_posts = config.window if config.workers > 1 else config.frame_posts
     result = cluster(stream, vectors, used, frame_posts, config.workers)

@@ -4,7 +4,7 @@ A window of posts is dealt to the workers in runs. Each places its own against t
 began, and what it makes of them itself; it sees nothing of the others. One merger adds up what all of them made, and
 joins clusters by the same two merges as always. (deploy/scaling.md has the figures, and what a deployment would need.)
 
-python -m training.evaluate_clusters tweets-t workers=4 window=400
+python -m training.evaluate_clusters tweets-t workers=4 window=500
 """
 
 from __future__ import annotations

@@ -16,15 +16,13 @@ class ClusterConfig:
     lexical: float = 0.6  # share of the words in a similarity; 0 = meaning alone
     t_attach: float = 0.22  # mean similarity to join; both measured on one stream of tweets for the bundled encoder
     t_merge: float = 0.12  # average similarity to merge; below t_attach: two averages are safer than one post
-    merge_every_posts: int = (
-        1_000  # fewer are less evidence a merge: of the tweets 500 cost .008 B³, 300 .014, 100 .026
-    )
+    merge_every_posts: int = 1_000  # fewer are less evidence: of the tweets 500 cost .006 B³, 300 .011, 100 .024
     merge_soon_s: float = 1.0  # on a stream that takes longer for them: after this much stream time and at least
     merge_soon_posts: int = 300  # so many posts
     merge_every_s: float = 1_800.0  # on a slow stream: after this much stream time and at least
     merge_least_posts: int = 100  # so many posts
-    settle_every_posts: int = 200  # between merges, join what is nearer than t_attach and announce: arrival ids gain
-    settle_soon_s: float = 0.5  # .08 B³ F1 and final ones lose nothing; or after this much stream time and at least
+    settle_every_posts: int = 200  # between merges, join what is nearer than t_attach and announce: arrival ids
+    settle_soon_s: float = 0.5  # gain, final ones lose nothing; or after this much stream time and at least
     settle_soon_posts: int = 50  # so many posts
     settle_every_s: float = 10.0  # or after this much stream time
     ttl_posts: int = 4_000  # a cluster ends when it got nothing for this many posts and this long:

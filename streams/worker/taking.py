@@ -105,10 +105,12 @@ async def take(
 
 
 async def _first_of(*waits: Coroutine[object, object, object]) -> None:
-    """Until one of them has ended."""
+    """Until one of them has ended. Raises what it did."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
     finally:
         for task in tasks:
             task.cancel()

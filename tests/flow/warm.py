@@ -10,6 +10,7 @@ from models.encoders.ready import Ready, load, ready
 from models.queries import load_queries
 from models.records import Origin
 from streams.commands.bench_growth import Stream
+from streams.commands.bench_scenarios import START
 from streams.config import Settings
 from streams.pipeline.clusters import ClusterStage
 from streams.view.connect import connect
@@ -20,6 +21,7 @@ __all__ = ["keep_clusters", "kept_clusters"]
 AT_ONCE = 1_000  # posts
 MOST = 50_000  # posts for it
 LANE = 9_999  # a partition that no post comes from
+RATE = 1_000  # posts a second of the stream's time, all of it before the first post that is measured
 
 
 def keep_clusters(settings: Settings, number: int) -> None:
@@ -31,8 +33,9 @@ def keep_clusters(settings: Settings, number: int) -> None:
     while stage.clusterer.size < number:  # by thresholds as low as flood's a few of such posts join, and always fewer
         assert stream.sent < MOST, f"{stage.clusterer.size} clusters of {stream.sent} posts"
         for frame in stream.frames(AT_ONCE):
-            origin = Origin(LANE, frame.origin.offset)
-            stage.add_all([msgspec.structs.replace(frame, origin=origin, encoder_version=version)])
+            at, origin = START - (MOST - frame.origin.offset) / RATE, Origin(LANE, frame.origin.offset)
+            posts = [msgspec.structs.replace(post, created_at=at, seen_at=at) for post in frame.posts]
+            stage.add_all([msgspec.structs.replace(frame, posts=posts, origin=origin, encoder_version=version)])
         stage.finish()
 
     async def save() -> Kept:

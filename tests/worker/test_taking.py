@@ -123,7 +123,7 @@ async def test_what_comes_right_behind_a_batch_of_a_source_waits_for_company_and
     await batches.aclose()
 
 
-@pytest.mark.parametrize("rhythm", [taking.Rhythm(apart_s=60, most_bytes=10), taking.Rhythm(apart_s=60)])
+@pytest.mark.parametrize("rhythm", [taking.Rhythm(60, 60, most_bytes=10), taking.Rhythm(60, 60)])
 async def test_a_batch_that_is_full_before_its_time_does_not_wait_for_it(rhythm):
     stream, asked = Stream(), asyncio.Event()
 
@@ -142,7 +142,13 @@ async def test_a_batch_that_is_full_before_its_time_does_not_wait_for_it(rhythm)
         assert not second.done(), "neither three records nor many bytes"
         await stream.give(4)
     assert numbers(await asyncio.wait_for(second, 5))[:2] == [2, 3]
-    await batches.aclose()
+    asked.clear()
+    await stream.give(5)
+    third = asyncio.ensure_future(anext(batches))
+    await asyncio.wait_for(asked.wait(), 5)
+    assert not third.done(), "what was full once is not full for ever"
+    third.cancel()
+    await asyncio.gather(third, return_exceptions=True)
 
 
 async def test_behind_a_batch_of_many_bytes_the_next_waits_less_than_behind_one_of_few():
