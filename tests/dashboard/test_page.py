@@ -131,7 +131,7 @@ def test_notices_have_a_table_a_colour_and_a_filter_of_their_own(page, server):
         expect(shown.locator(".priority")).to_have_text(priority)
         expect(shown.locator(".priority")).to_have_attribute("title", f"Priority: {priority}, 60 % likely")
     expect(page.locator("#notices tbody tr")).to_have_count(4)
-    assert page.locator("#needs-total").inner_text() == "27"  # a notice is no need
+    expect(page.locator("#needs-total")).to_have_text("27")  # a notice is no need
     page.locator("#notices button", has_text=re.compile("[1-9]")).first.click()
     expect(cards(page)).to_have_count(1)
     assert address(page).startswith("?kind=")
