@@ -23,7 +23,7 @@ import numpy as np
 from models.lid_bytes import ByteModel
 from models.lid_words import WordModel
 
-__all__ = ["identify", "identify_all"]
+__all__ = ["identify", "identify_all", "read_models"]
 
 UNKNOWN = "und"
 LANGUAGES = frozenset(
@@ -88,6 +88,11 @@ def _models() -> _Models:
     # laid out by rows, in the type it computes in, a post takes 40 % of the time, and 42 MB instead of 21.
     second.nb_ptc = np.ascontiguousarray(second.nb_ptc, np.float32)
     return _Models(first, ByteModel(second))
+
+
+def read_models() -> None:
+    """Read both models now, so that the first texts do not wait for them."""
+    _models()
 
 
 def identify(text: str, hint: str | None = None) -> str:

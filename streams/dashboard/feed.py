@@ -48,19 +48,12 @@ FLUSH_S, TICK_S, LAG_S = 0.25, 1.0, 1.0
 MEASURE_S = 1.8  # for Redis to give all figures of a tick
 REDIS_SILENT_S = 2.9
 BROKER_ANSWERS_S = 2.9  # to be asked a pause of LAG_S after it answered last: a busy one takes more than two seconds
-PING_S = 1.0  # what is heard on the live channel at the least
+PING_S = 1.0  # what is heard on the live channels at the least
 KEPT_BATCHES = 400  # about 100 s of a busy stream: enough for a phone that loses its network for a moment
 BIG_BATCH = 200  # more alerts at once than anyone reads: the viewer fetches the newest instead
 QUEUE = 64
 SHOWN_PROPOSALS = 5
 REPEATS_OF = 200  # posts of the newest alerts whose repeats are watched
-
-
-class _News(Struct, frozen=True):
-    """A message on the live channel."""
-
-    alert: Alert | None = None
-    cluster: ClusterEvent | None = None
 
 
 class Event(Struct, frozen=True):
@@ -71,7 +64,8 @@ class Event(Struct, frozen=True):
     id: str | None = None
 
 
-_decode = msgspec.json.Decoder(_News).decode
+_alert = msgspec.json.Decoder(Alert).decode
+_cluster = msgspec.json.Decoder(ClusterEvent).decode
 
 
 class Feed:
@@ -104,7 +98,7 @@ class Feed:
         self._lag: dict[str, int] | None = None
         self._known, self._known_at = Known(), self._clock()  # as Redis said, and when it was asked
         self._lag_asked = math.inf  # when the broker was asked for the lag, while it has not answered
-        # When all figures came, when the live channel was last heard: never yet.
+        # When all figures came, when the live channels were last heard: never yet.
         self._answered = self._heard = -math.inf
 
     def _new_board(self) -> Board:
@@ -148,7 +142,7 @@ class Feed:
 
     async def _hear(self, good: Good) -> None:
         async with self.view.redis.pubsub(ignore_subscribe_messages=True) as channel:
-            await channel.subscribe(self.view.key("live"))
+            await channel.subscribe(self.view.key("live-alerts"), self.view.key("live-clusters"))
             await self._load()  # after subscribing: nothing falls between the two
             good()
             self._heard = pinged = self._clock()
@@ -161,9 +155,9 @@ class Feed:
                 if message is not None:
                     self._heard = self._clock()
                     if message["type"] == "message":
-                        self._receive(message["data"])
+                        self._receive(message["channel"].decode(), message["data"])
                 elif self._clock() - self._heard > REDIS_SILENT_S:
-                    raise NoConnection("the live channel is silent")
+                    raise NoConnection("the live channels are silent")
 
     async def _load(self) -> None:
         alerts = await self.view.recent_alerts(self.settings.redis.recent_alerts)
@@ -176,16 +170,15 @@ class Feed:
             self._send(resync=True)
         self.loaded.set()
 
-    def _receive(self, data: bytes) -> None:
+    def _receive(self, channel: str, data: bytes) -> None:
         try:
-            news = _decode(data)
+            if channel.endswith("live-alerts"):
+                if self.board.put_alert(alert := _alert(data)):
+                    self._alerts[alert.alert_id] = alert
+            elif self.board.put_cluster(cluster := _cluster(data)):
+                self._clusters[cluster.cluster_id] = cluster
         except msgspec.MsgspecError as error:
-            log.error("a message on the live channel is no alert and no cluster: %s", error)
-            return
-        if news.alert is not None and self.board.put_alert(news.alert):
-            self._alerts[news.alert.alert_id] = news.alert
-        if news.cluster is not None and self.board.put_cluster(news.cluster):
-            self._clusters[news.cluster.cluster_id] = news.cluster
+            log.error("a message on %s is no alert and no cluster: %s", channel, error)
 
     async def _flush(self) -> None:
         while True:

@@ -1,7 +1,7 @@
 -- One round trip per frame; the script is atomic, so two workers that see the same text agree on who was first.
 -- KEYS: none (keys are built from the prefix: a single Redis, not a cluster). ARGV: prefix, ttl, repeats kept of a post,
--- packed (kind, id, place, fingerprint, repost of, what it says, post) of each; kind "d" is a deletion, "u" an explicit
--- edit. Values: text:F "post id \31 place", id:ID "first place \31 last place \31 fingerprint now", gone:ID 1, kept:ID of a
+-- packed (kind, id, place, fingerprint, repost of, what it says) of each, then the post of each, empty of a deletion; kind "d"
+-- is a deletion, "u" an explicit edit. Values: text:F "post id \31 place", id:ID "first place \31 last place \31 fingerprint now", gone:ID 1, kept:ID of a
 -- repeat "place \31 fingerprint \31 what it repeats \31 post", of:ID zset of a post's kept repeats, then:ID \31 SAYS "post id
 -- \31 fingerprint" of the last one that found no room there, heads:ACCOUNT zset of its posts that have repeats,
 -- mine:ACCOUNT zset of its repeats that are kept, both by when that was noted, raised:PLACE zset of those that took the
@@ -168,8 +168,9 @@ for first = 1, #claims, 1000 do -- most frames are read once, and nothing of the
   any_raised = any_raised or redis.call('EXISTS', unpack(places)) > 0
 end
 
-for _, claim in ipairs(claims) do
-  local kind, id, place, fingerprint, repost, says, post = unpack(claim)
+for i, claim in ipairs(claims) do
+  local kind, id, place, fingerprint, repost, says = unpack(claim)
+  local post = ARGV[4 + i] -- not packed with the rest: Lua hashes every byte of every string it makes
   local begun, last, said = mark(id)
   local verdict = 'n'
   if kind == 'd' then

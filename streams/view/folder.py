@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Raw
 from redis.asyncio import Redis
 
 from models.posts import words_of
 from models.records import Post
 from streams.pipeline.ports import KEPT_REPEATS, Claim, Gone, Verdict
-from streams.view.scripts import as_text, packed, script
+from streams.view.scripts import packed, script
 
 __all__ = ["RedisFolder"]
 
@@ -26,7 +25,8 @@ class RedisFolder:
         if not claims:
             return []
         told = packed([_told(claim) for claim in claims])
-        answers = await self._claim(args=[self._prefix, self._fold_s, self._kept, told])
+        posts = (claim.post if isinstance(claim, Claim) else b"" for claim in claims)
+        answers = await self._claim(args=[self._prefix, self._fold_s, self._kept, told, *posts])
         return [_verdict(answer[0].decode(), answer[1:]) for answer in answers]
 
     async def still_said(self, posts: Sequence[Post], author_key: bytes) -> list[Post]:
@@ -36,12 +36,11 @@ class RedisFolder:
         return [p for p, words in zip(posts, said, strict=True) if not words or words == words_of(p, author_key)]
 
 
-def _told(claim: Claim | Gone) -> tuple[str | Raw, ...]:
+def _told(claim: Claim | Gone) -> tuple[str, ...]:
     if isinstance(claim, Gone):
-        return "d", claim.post_id, claim.place, "", "", "", ""
+        return "d", claim.post_id, claim.place, "", "", ""
     kind = "u" if claim.edit else ""
-    repost, post = claim.repost_of or "", as_text(claim.post)
-    return kind, claim.post_id, claim.place, claim.fingerprint, repost, claim.says, post
+    return kind, claim.post_id, claim.place, claim.fingerprint, claim.repost_of or "", claim.says
 
 
 def _verdict(told: str, raised: list[bytes]) -> Verdict:

@@ -22,7 +22,7 @@ lane; alerts carry a revision, clusters a version, and only a newer one replaces
 | key-id | which secret made the pseudonyms: pseudonyms.py |
 | fold:* | folder.py |
 | trial-N | counters of a trial (releases/trial.py) |
-| live | pub/sub channel: {"alert": …} and {"cluster": …} |
+| live-alerts, live-clusters | pub/sub channels: Alert JSON, ClusterEvent JSON |
 
 Every key expires: where nothing else is said `topics.retention_h` after it was written last, as what is on the broker.
 """
@@ -42,7 +42,7 @@ from models.records import Alert, ClusterEvent, Origin, Repeat, account_of
 from streams.config import Settings
 from streams.view.offsets_of import NAME
 from streams.view.pseudonyms import KEY_ID
-from streams.view.scripts import as_text, packed, script
+from streams.view.scripts import packed, script
 from streams.view.status import (
     SOURCE_KEPT_S,
     SourceStatus,
@@ -130,10 +130,10 @@ class LiveView:
         if not alerts:
             return []
         rows = [
-            (a.alert_id, a.revision, epoch_s(a.seen_at), as_text(_json(a)), a.post.id, account_of(a.post.id), _place(a))
-            for a in alerts
+            (a.alert_id, a.revision, epoch_s(a.seen_at), a.post.id, account_of(a.post.id), _place(a)) for a in alerts
         ]
-        taken = await self._put_alerts(args=[self.prefix, self._most, self._retention_s, packed(rows)])
+        head = self.prefix, self._most, self._retention_s, packed(rows)
+        taken = await self._put_alerts(args=[*head, *map(_json, alerts)])
         return [alerts[int(i)] for i in taken]
 
     async def mark_gone(self, post_ids: Sequence[str]) -> None:
@@ -158,11 +158,8 @@ class LiveView:
         """Keep the newest state of each cluster; merged and expired ones leave the view."""
         if not events:
             return
-        rows = [
-            (e.cluster_id, e.version, epoch_s(e.last_at), as_text(_json(e)), e.event in ("merge", "expire"))
-            for e in events
-        ]
-        await self._put_clusters(args=[self.prefix, most, self._retention_s, packed(rows)])
+        rows = [(e.cluster_id, e.version, epoch_s(e.last_at), e.event in ("merge", "expire")) for e in events]
+        await self._put_clusters(args=[self.prefix, most, self._retention_s, packed(rows), *map(_json, events)])
 
     async def clusters(self, most: int = 500) -> list[ClusterEvent]:
         """Clusters with the newest posts, newest first."""

@@ -1,28 +1,38 @@
--- ARGV: prefix, most listed, retention, packed {id, revision, time seen, json, post id, account, place} of each; a place
--- is room \31 source \31 cluster \31 author, the last two
--- empty where there is none, `cluster` its words' where it is in none yet. Returns the indices taken.
+-- ARGV: prefix, most listed, retention, packed {id, revision, time seen, post id, account, place} of each, then the json of
+-- each; a place is room \31 source \31 cluster \31 author, the last two empty where there is none, `cluster` its words' where
+-- it is in none yet. Returns the indices taken.
+-- The JSON is never a part of another string here, and of what is known the head is read alone: Lua hashes every byte of
+-- every string it is given or makes, which was a sixth of what Redis did.
 -- The list is capped, the alerts are not: a deletion or a cluster may come long after 2,000 newer alerts, and finds what is
--- still on the broker. So each is kept for `retention` after its last change, listed or not, and what finds it, by its post and
--- by its account, as long as itself: an index holds nothing older than that, by the clock of Redis, by which alerts expire.
+-- still on the broker. So each is kept for `retention` after its last change (the changes of one minute count as one), listed
+-- or not, and what finds it, by its post and by its account, as long as itself: an index holds nothing older than that, by the
+-- clock of Redis, by which alerts expire.
 -- One costs about 1.5 kB (measured: 0.9 kB of JSON, the rest keys and the two indices): with one post in twenty alerting
 -- that is 75 bytes a post of `retention`.
 -- The revision is read by pattern, decoding costs ten times that: within a text every quote is escaped.
+local HEAD = 200 -- bytes of an alert's JSON that hold its id and its revision
 local p, most, retention, out = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {}
+local same = math.min(60, retention / 100) -- seconds
 local alerts, places, now = p .. 'alerts', p .. 'alert-places', tonumber(redis.call('TIME')[1])
 for i, alert in ipairs(cmsgpack.unpack(ARGV[4])) do
-  local id, rev, seen, json, post, account, place = unpack(alert)
-  local known = redis.call('GET', p .. 'alert:' .. id)
-  if not known or tonumber(string.match(known, '"revision":(%d+)')) < rev then
+  local id, rev, seen, post, account, place = unpack(alert)
+  local key, json = p .. 'alert:' .. id, ARGV[4 + i]
+  local known = tonumber(string.match(redis.call('GETRANGE', key, 0, HEAD), '"revision":(%d+)')) -- nil: it is new
+  if not known or known < rev then
     if not known then redis.call('ZADD', alerts, seen, id) end
-    redis.call('SET', p .. 'alert:' .. id, json, 'EX', retention)
     if not known or redis.call('ZSCORE', alerts, id) then redis.call('HSET', places, id, place) end
-    for _, owner in ipairs({post, account}) do
-      local key = p .. 'alerts-of:' .. owner
-      redis.call('ZADD', key, now, id)
-      redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. now - retention)
-      redis.call('EXPIRE', key, retention)
+    if known and redis.call('TTL', key) > retention - same then -- its cluster, a moment later: what finds it is as new
+      redis.call('SET', key, json, 'KEEPTTL')
+    else
+      redis.call('SET', key, json, 'EX', retention)
+      for _, owner in ipairs({post, account}) do
+        local of = p .. 'alerts-of:' .. owner
+        redis.call('ZADD', of, now, id)
+        redis.call('ZREMRANGEBYSCORE', of, '-inf', '(' .. now - retention)
+        redis.call('EXPIRE', of, retention)
+      end
     end
-    redis.call('PUBLISH', p .. 'live', '{"alert":' .. json .. '}')
+    redis.call('PUBLISH', p .. 'live-alerts', json)
     out[#out + 1] = i - 1
   end
 end
@@ -36,9 +46,9 @@ redis.call('EXPIRE', alerts, retention)
 redis.call('EXPIRE', places, retention)
 if redis.call('ZCARD', alerts) <= most then return out end
 
--- Over its cap the list gives way by a quarter at once: to sort out who takes 10 ms. The fullest room (level and category) does, in it the source
--- with most, of that the biggest cluster or author, and of that the oldest, as on the board (streams/dashboard/crowds.py):
--- a flood pushes out itself. What has no place, from an earlier version, is a room of its own.
+-- Over its cap the list gives way by a quarter at once: to sort out who takes milliseconds. The fullest room (level and category) does, in it
+-- the source with most, of that the biggest cluster or author, and of that the oldest, as on the board
+-- (streams/dashboard/crowds.py): a flood pushes out itself. What has no place, from an earlier version, is a room of its own.
 local listed, where = redis.call('ZRANGE', alerts, 0, -1), {} -- oldest first
 for first = 1, #listed, 1000 do
   for _, place in ipairs(redis.call('HMGET', places, unpack(listed, first, math.min(first + 999, #listed)))) do
@@ -46,35 +56,18 @@ for first = 1, #listed, 1000 do
   end
 end
 
-local rooms, at, left = {}, {}, #listed
-
-local function within(parts, name)
-  if not parts[name] then parts[name] = {n = 0, sources = {}, ids = {}, crowds = {}, sizes = {}, top = 0, next = 1} end
-  parts[name].n = parts[name].n + 1
-  return parts[name]
-end
-
+local rooms, sources = {}, {} -- a source is its alerts' ids, the oldest first, and what else was said of their places
 for i, id in ipairs(listed) do
-  local name, from, cluster, author = string.match(where[i], '^([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$')
-  local room = within(rooms, name)
-  local source = within(room.sources, from)
-  source.ids[source.n] = id
-  at[id] = {room = room, source = source}
-  for _, crowd in ipairs({cluster ~= '' and 'c' .. cluster or false, author ~= '' and 'a' .. author or false}) do
-    if crowd then
-      local one = within(source.crowds, crowd)
-      one.ids[one.n] = id
-      table.insert(at[id], one)
-    end
+  local name, said = string.match(where[i], '^([^\31]*\31[^\31]*)\31(.*)$')
+  local source = sources[name]
+  if not source then
+    local room_name = string.match(name, '^[^\31]*')
+    local room = rooms[room_name] or {n = 0, sources = {}}
+    source = {n = 0, ids = {}, said = {}, gone = {}, next = 1, room = room}
+    rooms[room_name], sources[name], room.sources[name] = room, source, source
   end
-end
-
-local function biggest(parts)
-  local found
-  for _, part in pairs(parts) do
-    if not found or part.n > found.n then found = part end
-  end
-  return found
+  source.n, source.room.n = source.n + 1, source.room.n + 1
+  source.ids[source.n], source.said[source.n] = id, said
 end
 
 local function sized(source, crowd) -- crowds by size; one that has shrunk stands in an earlier place too
@@ -83,10 +76,30 @@ local function sized(source, crowd) -- crowds by size; one that has shrunk stand
   source.top = math.max(source.top, crowd.n)
 end
 
-for _, room in pairs(rooms) do
-  for _, source in pairs(room.sources) do
-    for _, crowd in pairs(source.crowds) do sized(source, crowd) end
+-- Where two or more are of one cluster, or one author: most authors have one alert, and need no table.
+local function crowds_of(source, which, shape)
+  local named, count, crowds, of = {}, {}, {}, {}
+  for i, said in ipairs(source.said) do
+    local name = string.match(said, shape)
+    named[i], count[name] = name, (count[name] or 0) + 1
   end
+  for i, name in ipairs(named) do
+    if count[name] > 1 and name ~= '' then
+      local crowd = crowds[name] or {n = 0, ids = {}, next = 1}
+      crowds[name], of[i], crowd.n = crowd, crowd, crowd.n + 1
+      crowd.ids[crowd.n] = i
+    end
+  end
+  for _, crowd in pairs(crowds) do sized(source, crowd) end
+  source[which] = of
+end
+
+local function biggest(parts)
+  local found
+  for _, part in pairs(parts) do
+    if not found or part.n > found.n then found = part end
+  end
+  return found
 end
 
 local function biggest_crowd(source)
@@ -101,27 +114,37 @@ local function biggest_crowd(source)
       return crowd
     end
   end
-  return source
 end
 
-local function oldest(part)
-  while not at[part.ids[part.next]] do part.next = part.next + 1 end
-  return part.ids[part.next]
+local function oldest(source) -- its place in the source
+  local crowd = biggest_crowd(source)
+  if crowd then
+    while source.gone[crowd.ids[crowd.next]] do crowd.next = crowd.next + 1 end
+    return crowd.ids[crowd.next]
+  end
+  while source.gone[source.next] do source.next = source.next + 1 end
+  return source.next
 end
 
 local given_way = {}
 local step = most < 100 and 0 or math.floor(most / 4) -- a short list, as tests have, gives way one by one
-while left > most - step do
+for _ = 1, #listed - (most - step) do
   local source = biggest(biggest(rooms).sources)
-  local id = oldest(biggest_crowd(source))
-  local mine = at[id]
-  at[id], left = nil, left - 1
-  mine.room.n, source.n = mine.room.n - 1, source.n - 1
-  for _, crowd in ipairs(mine) do
-    crowd.n = crowd.n - 1
-    sized(source, crowd)
+  if not source.sizes then
+    source.sizes, source.top = {}, 0
+    crowds_of(source, 'clusters', '^[^\31]*')
+    crowds_of(source, 'authors', '[^\31]*$')
   end
-  given_way[#given_way + 1] = id
+  local i = oldest(source)
+  source.gone[i], source.n, source.room.n = true, source.n - 1, source.room.n - 1
+  for _, of in ipairs({source.clusters, source.authors}) do
+    local crowd = of[i]
+    if crowd then
+      crowd.n = crowd.n - 1
+      sized(source, crowd)
+    end
+  end
+  given_way[#given_way + 1] = source.ids[i]
 end
 for first = 1, #given_way, 1000 do
   local last = math.min(first + 999, #given_way)

@@ -1,7 +1,9 @@
--- ARGV: prefix, most kept, retention (all three keys expire so long after the last change), packed (id, version, time of the last post, json, is it gone) of each.
+-- ARGV: prefix, most kept, retention (all three keys expire so long after the last change), packed (id, version, time of the
+-- last post, is it gone) of each, then the json of each.
 local p, most = ARGV[1], tonumber(ARGV[2])
-for _, event in ipairs(cmsgpack.unpack(ARGV[4])) do
-  local id, ver, at, json, gone = unpack(event)
+for i, event in ipairs(cmsgpack.unpack(ARGV[4])) do
+  local id, ver, at, gone = unpack(event)
+  local json = ARGV[4 + i]
   local known = redis.call('HGET', p .. 'cluster-ver', id)
   if not known or tonumber(known) < ver then
     redis.call('HSET', p .. 'cluster-ver', id, ver)
@@ -12,7 +14,7 @@ for _, event in ipairs(cmsgpack.unpack(ARGV[4])) do
       redis.call('HSET', p .. 'cluster', id, json)
       redis.call('ZADD', p .. 'clusters', at, id)
     end
-    redis.call('PUBLISH', p .. 'live', '{"cluster":' .. json .. '}')
+    redis.call('PUBLISH', p .. 'live-clusters', json)
   end
 end
 for _, key in ipairs({'cluster', 'cluster-ver', 'clusters'}) do redis.call('EXPIRE', p .. key, ARGV[3]) end

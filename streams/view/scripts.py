@@ -6,15 +6,11 @@ from importlib.resources import files
 
 import msgspec
 
-__all__ = ["as_text", "packed", "script"]
+__all__ = ["packed", "script"]
 
 packed = msgspec.msgpack.Encoder().encode
-"""Rows for a program as one argument (`cmsgpack.unpack` there): each argument by itself costs redis-py 2 to 3 µs."""
-
-
-def as_text(value: bytes) -> msgspec.Raw:
-    """Bytes as a part of what is `packed`: Redis reads msgpack's text, whatever it holds, and not its binary."""
-    return msgspec.Raw(b"\xdb" + len(value).to_bytes(4) + value)
+"""Rows for a program as one argument (`cmsgpack.unpack` there), but for what is long: Lua hashes every byte of each string,
+and would those of a part of a packed argument twice (measured: a text of 600 bytes 1.8 µs instead of 1.0)."""
 
 
 def script(name: str) -> str:

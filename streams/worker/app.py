@@ -118,7 +118,7 @@ def create_app(settings: Settings, agents: Sequence[str] = AGENTS) -> faust.App:
         autodiscover=False,
     )
     app.transport.Consumer = Consumer
-    app.runtime, app.topic_ids = Runtime(settings), TopicIds(settings)
+    app.runtime, app.topic_ids = Runtime(settings, "normalise" in agents), TopicIds(settings)
     handlers = add_agents(app, app.runtime, agents)
     heart = Heart()
     told = settings.worker

@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 
 from models.bars import Bars
 from models.encoders.protocol import Encoder
+from models.language import read_models
 from models.pseudonyms import Pseudonyms
 from models.queries import Query
 from models.records import account_of
@@ -52,10 +53,13 @@ T = TypeVar("T")
 
 
 class Runtime:
-    """Opened once per process; after `start()` the current encoder version is warm and the queries are embedded."""
+    """Opened once per process; after `start()` the current encoder version is warm and the queries are embedded.
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    reads_posts: it has the agent that reads raw posts, so it tells languages.
+    """
+
+    def __init__(self, settings: Settings, reads_posts: bool = True) -> None:
+        self.settings, self._reads_posts = settings, reads_posts
         self.redis = connect(settings.redis, patient=True)
         self.attempts, self.offsets_of = Attempts(self.redis, settings), OffsetsOf(self.redis, settings)
         self.work = Work()
@@ -76,6 +80,7 @@ class Runtime:
 
     async def start(self) -> None:
         """Load, warm up, read the queries. Raises EncoderError, ServiceError, or aiokafka's error if Kafka goes."""
+        languages = self._threads["encode"].submit(read_models) if self._reads_posts else None  # beside all the rest
         await asyncio.to_thread(require_topics, self.settings)  # before Faust, or the broker, makes them
         with reaching_redis(self.settings.redis):
             async with connect(self.settings.redis) as impatient:  # no Redis at all is said at once
@@ -93,6 +98,8 @@ class Runtime:
         await self.takeover.start(release, list(self.queries.values()), list(labels.values()))
         await self.sender.start()
         await self.trial.start()
+        if languages is not None:
+            await asyncio.wrap_future(languages)
         keep_what_is_loaded()
         metrics.ready.set(1)
 

@@ -38,7 +38,7 @@ def test_a_slow_topic_drops_what_is_over_its_time_within_the_hour(hours):
 
 
 NAMED = re.findall(r"^\| ([^|]+) \|", live.__doc__ or "", re.M)[1:]  # the table of keys, without its head
-NO_KEY = {"live"}  # a channel
+NO_KEY = {"live-alerts", "live-clusters"}  # channels
 FOLDED = {"text", "of", "heads", "mine", "raised"}  # kinds of keys that claim.lua names as it asks for them
 
 

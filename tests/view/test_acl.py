@@ -68,7 +68,7 @@ async def test_a_dashboard_can_read_and_follow_and_write_nothing(as_user):
     view = LiveView(redis, settings)
     assert await view.recent_alerts() == [] and await view.workers() == {} and await view.counts() == {}
     async with redis.pubsub() as channel:
-        await channel.subscribe(view.key("live"))
+        await channel.subscribe(view.key("live-alerts"), view.key("live-clusters"))
     await redis.ping()
     assert await view.sources() == {} and await view.now() > 0
     with pytest.raises(NoPermissionError):

@@ -50,14 +50,14 @@ async def test_names_that_somebody_invents_do_not_fill_redis_and_all_are_counted
 
 async def test_live_readers_hear_of_new_alerts_and_only_of_new_ones(view):
     async with view.redis.pubsub() as pubsub:
-        await pubsub.subscribe(view.key("live"))
+        await pubsub.subscribe(view.key("live-alerts"))
         await pubsub.get_message(timeout=PATIENCE_S)  # the subscription itself
         alert = alert_for()
         await view.put_alerts([alert])
         await view.put_alerts([alert])
         await view.put_alerts([alert_for("p2")])
         heard = [await pubsub.get_message(ignore_subscribe_messages=True, timeout=PATIENCE_S) for _ in range(2)]
-        assert [json.loads(m["data"])["alert"]["post"]["id"] for m in heard] == ["p1", "p2"]
+        assert [json.loads(m["data"])["post"]["id"] for m in heard] == ["p1", "p2"]
 
 
 def event(version, **changes):
