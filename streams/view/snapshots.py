@@ -34,8 +34,8 @@ class Snapshots:
     async def save(self, changes: Changes) -> Kept:
         """Keep what changed in the clusterer's state, as long as posts are kept: it holds some of them whole.
 
-        All of it or, if another worker owns the state by now, nothing: parts of two states never mix. By a transaction and
-        no Lua program, which would first hash every byte of what may be megabytes (each argument is a string of its own).
+        All of it or, if another worker owns the state by now, nothing: parts of two states never mix. By a transaction
+        and no Lua program, which would first hash every byte of what may be megabytes.
         """
         async with self._redis.pipeline(transaction=True) as pipe:
             while True:

@@ -59,8 +59,8 @@ def _versions() -> dict[str, str]:
 @click.option(
     "--part",
     multiple=True,
-    help="Parts with this word (of e2e.2 frames, single, queries1000, clusters5000, worker, workers2, apart, bare …; "
-    "of rate.1 frames, queries1000, clusters5000, 5000 …; of scale.2 1, 2, 4).",
+    help="Parts with this word (of e2e.2 frames, single, queries1000, clusters5000, worker, workers2, apart, pair, "
+    "bare …; of rate.1 frames, queries1000, clusters5000, 5000 …; of scale.2 1, 2, 4).",
 )
 @click.option("--invented", is_flag=True, help="Invented posts, even where CRISIS_DATA holds real streams.")
 @click.option(

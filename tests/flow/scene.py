@@ -39,6 +39,7 @@ ROOT = Path(__file__).parents[2]
 ALL = ",".join(AGENTS)
 *READ, CLUSTER = AGENTS
 APART = [",".join(READ), ",".join(READ), CLUSTER]  # two workers, and one that has the clusters alone
+PAIR = APART[1:]
 AUTHORS = 5_000
 CLUSTERED = re.compile(r'^crisis_posts_total\{outcome="clustered",stage="cluster"\} (\S+)$', re.MULTILINE)
 
@@ -219,9 +220,9 @@ class Deployment:
 
     def clustered(self) -> int:
         """Posts that were put into clusters, by the metrics of all workers."""
-        found = 0
+        found, asked = 0, "metrics?name[]=crisis_posts_total"
         for port in self._ports:
-            with contextlib.suppress(OSError), urlopen(f"http://127.0.0.1:{port}/metrics?name[]=crisis_posts_total", timeout=10) as told:
+            with contextlib.suppress(OSError), urlopen(f"http://127.0.0.1:{port}/{asked}", timeout=10) as told:
                 found += sum(map(int, map(float, CLUSTERED.findall(told.read().decode()))))
         return found
 

@@ -213,6 +213,19 @@ async def as_if_put_before(view, alert, hours):
         await view.redis.expire(key, await view.redis.ttl(key) - hours * 3600)
 
 
+@pytest.mark.parametrize("hours", [0, 30])
+async def test_what_finds_an_alert_is_made_as_new_by_a_change_that_comes_later(view, hours):
+    """But by one that comes a moment after it, as its cluster does, nothing is written twice."""
+    alert = alert_for("bsky:x/1")
+    await view.put_alerts([alert])
+    if hours:
+        await as_if_put_before(view, alert, hours)
+    await view.put_alerts([place_in_cluster(alert, "c1")])
+    ttls = [await view.redis.ttl(view.key(key)) for key in (f"alert:{alert.alert_id}", "alerts-of:bsky:x/1")]
+    assert ttls == [pytest.approx(72 * 3600, abs=60)] * 2
+    assert [a.cluster_id for a in await view.alerts_of(["bsky:x/1"])] == ["c1"]
+
+
 @pytest.mark.parametrize("deleted", ["bsky:x/1", "bsky:x"], ids=["the post", "its account"])
 async def test_a_deletion_finds_an_alert_for_as_long_as_the_broker_keeps_it(view, deleted):
     late = alert_for("bsky:x/1", 1000.0)

@@ -53,6 +53,17 @@ async def test_it_is_asked_by_the_names_that_the_settings_say(tmp_path):
             assert await answer(port, host=host) == status, host
 
 
+async def test_who_asks_for_one_figure_by_its_name_gets_that_one_alone(tmp_path):
+    async with serving(tmp_path) as port, httpx.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+
+        async def told(*names: str) -> set[str]:
+            page = (await client.get(f"http://127.0.0.1:{port}/metrics", params={"name[]": names})).text
+            return {line.split()[0] for line in page.splitlines() if not line.startswith("#")}
+
+        assert await told("crisis_clusters", "crisis_ready") == {"crisis_clusters", "crisis_ready"}
+        assert await told("no_such") == set() and len(await told()) > 20
+
+
 @pytest.mark.parametrize(
     "half",
     [b"", b"GET /livez HTTP/1.1\r\nHost: x\r\n", b"POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx"],
