@@ -112,11 +112,12 @@ def posts(number: int, invented: bool = False) -> list[bytes]:
 
 
 def renamed(lines: Sequence[bytes], first: int, number: int) -> list[bytes]:
-    """So many posts whose ids were not used: the lines from `first` on, and round again."""
+    """So many posts whose ids were not used: the lines from `first` on, and round again, a time after one another."""
     made = []
     for n in range(first, first + number):
         post = msgspec.json.decode(lines[n % len(lines)])
-        made.append(msgspec.json.encode(post | {"id": f"{post['id']}x{n}", "text": f"{post['text']} {n}"}))
+        new = {"id": f"{post['id']}x{n}", "text": f"{post['text']} {n}", "created_at": START + n / 500}
+        made.append(msgspec.json.encode(post | new))
     return made
 
 
