@@ -35,6 +35,12 @@ def test_microseconds_are_compared_at_the_pace_of_the_machine_and_ratios_as_they
     assert [line.split(":")[0] for line in grown(before, worse)] == ["a.ratio", "a.us"]
 
 
+def test_a_figure_that_was_nothing_may_be_a_tick_of_the_clock():
+    before = run_of(yardstick_work=("µs", 100.0, 10.0), a_us=("µs/post", 0.0, 1.5))
+    assert grown(before, run_of(yardstick_work=("µs", 100.0, 10.0), a_us=("µs/post", 0.5, 1.5))) == []
+    assert len(grown(before, run_of(yardstick_work=("µs", 100.0, 10.0), a_us=("µs/post", 2.0, 1.5)))) == 1
+
+
 def test_invented_posts_are_the_same_every_time():
     first, second = (list(itertools.islice(invented_texts(), 300)) for _ in range(2))
     assert first == second and len(set(first)) > 290
