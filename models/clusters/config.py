@@ -22,8 +22,8 @@ class ClusterConfig:
     merge_every_s: float = 1_800.0  # on a slow stream: after this much stream time and at least
     merge_least_posts: int = 100  # so many posts
     settle_every_posts: int = 200  # between merges, join what is nearer than t_attach and announce: arrival ids
-    settle_soon_s: float = 0.4  # gain, final ones lose nothing; or after this much stream time and at least
-    settle_soon_posts: int = 10  # so many posts
+    settle_soon_s: float = 0.5  # gain, final ones lose nothing; or after this much stream time and at least
+    settle_soon_posts: int = 50  # so many posts
     settle_every_s: float = 10.0  # or after this much stream time
     ttl_posts: int = 4_000  # a cluster ends when it got nothing for this many posts and this long:
     ttl_s: float = 6 * 3600.0  # posts alone end it within seconds on a fast stream, time alone never on a still one

@@ -1,7 +1,7 @@
 """The scenario rate.2: the most posts a second that may come on and on without a stage that falls further behind.
 
-One that reads and one that clusters, on the cores that the broker and Redis have too. A backlog says less: it ends with the
-stage that was furthest behind, while the others have nothing left to do.
+One that reads and one that clusters, on the cores that the broker and Redis have too. A backlog says less: it ends
+with the stage that was furthest behind, while the others have nothing left to do.
 """
 
 from __future__ import annotations
