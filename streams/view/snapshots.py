@@ -6,10 +6,10 @@ import secrets
 from enum import Enum
 
 from redis.asyncio import Redis
-from redis.exceptions import WatchError
 
 from models.clusters.state import Changes
 from streams.config import Settings
+from streams.view.scripts import script
 
 __all__ = ["Kept", "Snapshots"]
 
@@ -29,36 +29,17 @@ class Snapshots:
         self._redis, self._prefix = redis, settings.key_prefix
         self._key = f"{self._prefix}snapshot-parts"
         self._retention_s = max(1, int(settings.topics.retention_h * 3600))
+        self._save = redis.register_script(script("save_snapshot"))
         self._owner = secrets.token_hex(8)
 
     async def save(self, changes: Changes) -> Kept:
         """Keep what changed in the clusterer's state, as long as posts are kept: it holds some of them whole.
 
-        All of it or, if another worker owns the state by now, nothing: parts of two states never mix. By a transaction
-        and no Lua program, which would first hash every byte of what may be megabytes.
+        All of it or, if another worker owns the state by now, nothing: parts of two states never mix.
         """
-        async with self._redis.pipeline(transaction=True) as pipe:
-            while True:
-                await pipe.watch(self._key)
-                owner = await pipe.hget(self._key, "owner")
-                if owner is not None and owner.decode() != self._owner:
-                    return Kept.MOVED
-                if owner is None and not changes.whole:
-                    return Kept.LOST
-                pipe.multi()
-                if changes.whole:
-                    pipe.delete(self._key)
-                    pipe.hset(self._key, "owner", self._owner)
-                if changes.gone:
-                    pipe.hdel(self._key, *changes.gone)
-                if changes.put:
-                    pipe.hset(self._key, mapping=changes.put)
-                pipe.expire(self._key, self._retention_s)
-                try:
-                    await pipe.execute()
-                except WatchError:  # somebody has written there: look again whose it is
-                    continue
-                return Kept.SAVED
+        parts = [x for item in changes.put.items() for x in item]
+        head = [self._key, self._owner, self._retention_s, "whole" if changes.whole else "part", len(changes.gone)]
+        return Kept(await self._save(args=[*head, *changes.gone, *parts]))
 
     async def load(self) -> dict[str, bytes] | None:
         """The clusterer's last saved state, which from now on only this worker can save."""
