@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 ALL = ",".join(AGENTS)
 *READ, CLUSTER = AGENTS
 APART = [",".join(READ), ",".join(READ), CLUSTER]  # two workers, and one that has the clusters alone
-PAIR = APART[1:]
+PAIR = APART[1:]  # one that reads, one that clusters
 AUTHORS = 5_000
 CLUSTERED = re.compile(r'^crisis_posts_total\{outcome="clustered",stage="cluster"\} (\S+)$', re.MULTILINE)
 
