@@ -125,6 +125,6 @@ def withdraw(alert: Alert, cause: Deletion | Post) -> Alert:
     )
 
 
-def place_in_cluster(alert: Alert, cluster_id: str) -> Alert:
-    """The same alert, now that its cluster is known: an update, so that no alert waits for clustering."""
+def place_in_cluster(alert: Alert, cluster_id: str | None) -> Alert:
+    """The same alert, now that its cluster is known, or no longer is: an update, so that no alert waits for it."""
     return msgspec.structs.replace(alert, cluster_id=cluster_id, revision=alert.revision + 1)

@@ -35,6 +35,11 @@ class Ages:
         """Gaps were closed: keep[new] is the old slot."""
         self._rows[: len(keep)] = self._rows[list(keep)]
 
+    def told(self, live: np.ndarray) -> np.ndarray:
+        """(size,) bool: live slots that were told."""
+        told: np.ndarray = live & self._rows["told"][: len(live)]
+        return told
+
     def quiet(
         self, live: np.ndarray, posts: int, clock: float, many: tuple[int, float], single: tuple[int, float]
     ) -> list[int]:

@@ -17,7 +17,7 @@ and wait for the next full merge: until then noted pairs may name them.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -217,6 +217,21 @@ class Kernel:
                 heapq.heappush(self._free, slot)
             self._gone = []
         return joined
+
+    def likely(self, slots: Collection[int], among: np.ndarray) -> dict[int, int]:
+        """Of each of these slots that has any: the nearest of those `among` that it came near enough to for a full
+        merge, which would join the two if nothing came between. among: (size,) bool; equals: the older cluster."""
+        pairs = self._near.pairs(self.size)
+        asked = np.zeros(self.size, bool)
+        asked[list(slots)] = True
+        slot, other = (np.concatenate(side) for side in (pairs, pairs[::-1]))
+        kept = asked[slot] & among[other]
+        slot, other = slot[kept], other[kept]
+        self._rounded.bring_up(self.sums, self.counts)
+        alike = self._rounded.alike(slot, other)
+        order = np.lexsort((self.born[other], -alike))
+        order = order[alike[order] >= bar_of(self.t_merge)][::-1]  # the nearest last: it is what a slot keeps
+        return dict(zip(slot[order].tolist(), other[order].tolist(), strict=True))
 
     def _absorb(self, i: int, j: int, full: bool) -> None:
         """Cluster j goes into i."""

@@ -111,7 +111,13 @@ def heaviest(counts: dict[str, float], stream: dict[str, float], mean: float) ->
     weighed first, and hold as far as they weigh more than any of fewer posts could."""
 
     def weighed(items: Iterable[tuple[str, float]]) -> list[tuple[float, str]]:
-        return sorted((-n * log1p(mean / max(among(term, 0.0), n)), term) for term, n in items if n > 0)
+        found = []
+        for term, n in items:  # a plain loop: it runs for every term of what is told
+            if n > 0:
+                every = among(term, 0.0)
+                found.append((-n * log1p(mean / (every if every > n else n)), term))
+        found.sort()
+        return found
 
     among, taken = stream.get, 0
     if len(counts) > 2 * FREQUENT:

@@ -214,6 +214,15 @@ class LiveClusters:
             gone.append(other)
         return gone
 
+    def likely(self, post_ids: Iterable[str]) -> dict[str, str]:
+        """Post → the told cluster that its own, which was never told, would be merged into as things are."""
+        asked = {p: slot for p in post_ids if (slot := self.slot_of(p)) is not None and not self.cluster(slot).version}
+        if not asked:
+            return {}
+        self.ages.note(self.changed, self.clusters)
+        found = self.kernel.likely(asked.values(), self.ages.told(self.alive))
+        return {p: self.cluster(found[slot]).id for p, slot in asked.items() if slot in found}
+
     def expire(self) -> list[Cluster]:
         """Close clusters that got nothing for long enough, then the stalest beyond `max_clusters`. Returns them.
 

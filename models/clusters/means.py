@@ -21,9 +21,10 @@ from models.screen import BITS7, BITS8, multiply
 
 __all__ = ["Means", "Said", "bar_of", "longer"]
 
-FIRST, WIDEST = 512, 2_048  # clusters multiplied at a time: whole tiles are, and each costs 1 µs a post beside
+TILE = 2_048  # clusters multiplied at a time: whole tiles are, and each costs 1 µs a post beside
 FEW = 1_024 * 768  # clusters by dimensions: so much is compared in one float32 product
 SLACK = 1e-4  # a float32 sum of 768 products of unit rows errs by 768 · 2**-24 < 5e-5 at most
+NOWHERE = -8.0  # lost by the mean of a dead slot: so far below every bar that no product reaches it
 MANY = 1 / 32  # of a tile: so many similarities asked for are cheaper as one float32 product
 SAID, HEARD = 128, 200  # steps per unit of a post's words and of a mean's: with any words no sum leaves sixteen bits
 
@@ -31,10 +32,10 @@ SAID, HEARD = 128, 200  # steps per unit of a post's words and of a mean's: with
 class _Tile:
     """Clusters that are multiplied at once, a column each. start, end: the slots they have."""
 
-    def __init__(self, start: int, width: int, dense: int, words: int) -> None:
-        self.start, self.end = start, start + width
-        self.words = np.zeros((words, width), np.int16)
-        self.codes = np.zeros((dense, width), np.int8)  # the meaning
+    def __init__(self, start: int, dense: int, words: int) -> None:
+        self.start, self.end = start, start + TILE
+        self.words = np.zeros((words, TILE), np.int16)
+        self.codes = np.zeros((dense, TILE), np.int8)  # the meaning
 
 
 class Said(NamedTuple):
@@ -76,8 +77,7 @@ class Means:
     def reserve(self, slots: int) -> None:
         """Have room for so many, in whole tiles; memory that is not written to is not taken yet."""
         while (room := self._tiles[-1].end if self._tiles else 0) < slots:
-            width = FIRST if room < 4 * FIRST else WIDEST
-            self._tiles.append(_Tile(room, width, self.dense, self.words))
+            self._tiles.append(_Tile(room, self.dense, self.words))
         for name in ("_means", "_heard", "_scale", "_norm", "_lost"):
             setattr(self, name, longer(getattr(self, name), room))
 
@@ -90,10 +90,14 @@ class Means:
             self.stale.clear()
 
     def _code(self) -> None:
-        """Round the means that changed, for whole numbers to be multiplied."""
+        """Round the means that changed, for whole numbers to be multiplied. Those of slots that died stay as they are:
+        nothing reaches them."""
         slots = np.array(sorted(self._uncoded), np.int64)
         self._uncoded.clear()
         means = self._means[slots]
+        lives = means.any(axis=1)
+        self._lost[slots[~lives]] = NOWHERE
+        slots, means = slots[lives], means[lives]
         meaning, words = means[:, : self.dense], means[:, self.dense :]
         scale = np.maximum(np.abs(meaning).max(axis=1), 1e-12) / np.float32(BITS8)
         codes, heard = np.rint(meaning / scale[:, None]), np.rint(words * np.float32(HEARD))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from models.audit import propose_merges
 from models.clustering import ClusterConfig
@@ -74,6 +74,7 @@ class Cluster(Handler):
         frames = await self._version.bring(await self._decode(events))
         try:
             await self._place(stage, frames)
+            await self.outbox.delivered()  # of what was refused, if nothing else came of it
         except BaseException:
             self.forget()
             raise
@@ -90,7 +91,7 @@ class Cluster(Handler):
         try:
             for part in parts_of(frames):
                 before = stage.clusterer.counters.posts
-                changes, placed = await self.runtime.compute("cluster", stage.add_all, part)
+                changes, placed = await self.runtime.compute("cluster", apply, stage, part)
                 number = stage.clusterer.counters.posts - before
                 if telling is not None:
                     await telling
@@ -102,7 +103,7 @@ class Cluster(Handler):
                 telling.cancel()
                 await asyncio.gather(telling, return_exceptions=True)
 
-    async def _tell(self, changes: list[ClusterEvent], placed: dict[str, str], number: int) -> None:
+    async def _tell(self, changes: list[ClusterEvent], placed: Mapping[str, str | None], number: int) -> None:
         """Of what so many posts changed."""
         alerts = await place_alerts(placed, self.view)
         await self.outbox.send_cluster_events(changes)
@@ -175,6 +176,12 @@ class Cluster(Handler):
             encoder = await self.runtime.compute("cluster", getattr, current, "clustered_by")
             self._compares = current, encoder
         return self._compares[1], self.runtime.settings.clusters_under(current.clusters)
+
+
+def apply(stage: ClusterStage, frames: Sequence[MatchedFrame]) -> tuple[list[ClusterEvent], dict[str, str | None]]:
+    """What the frames changed, and where posts with alerts are now, or likely are. Blocking."""
+    changes, placed = stage.add_all(frames)
+    return changes, {**stage.likely(), **placed}
 
 
 def parts_of(frames: Sequence[MatchedFrame]) -> Iterator[list[MatchedFrame]]:

@@ -54,7 +54,7 @@ def posts(rng, n, topics):
 @pytest.mark.parametrize("dense", [DENSE, DENSE + WORDS])
 @pytest.mark.parametrize("seed", range(3))
 def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed, dense, monkeypatch):
-    for name, value in {"FIRST": 32, "WIDEST": 64, "FEW": 30}.items():
+    for name, value in {"TILE": 64, "FEW": 30}.items():
         monkeypatch.setattr(means, name, value)
     rng = np.random.default_rng(seed)
     topics = rng.standard_normal((300, DENSE))
@@ -82,7 +82,30 @@ def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed
                 k = kernel.size
                 kernel.load(kernel.sums[:k].copy(), kernel.counts[:k].copy(), set(kernel.dirty), set(kernel.fresh))
         np.testing.assert_array_equal(quick.counts[: quick.size], slow.counts[: slow.size])
-    assert widest > 4 * 32 + 64 and again  # more than one tile, and slots were used again
+    assert widest > 4 * 64 and again  # more than one tile, and slots were used again
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_likely_cluster_is_the_nearest_of_those_named_that_a_full_merge_could_join(seed):
+    rng = np.random.default_rng(seed)
+    topics, found = rng.standard_normal((40, DENSE)), 0
+    kernel = Kernel(DENSE + WORDS, ATTACH, MERGE, DENSE)
+    for turn in range(12):
+        kernel.place(posts(rng, 30, topics))
+        kernel.merge(full=turn % 4 == 0)
+        live = np.flatnonzero(kernel.counts[: kernel.size] > 0)
+        means = kernel.sums[live] / kernel.counts[live][:, None]
+        alike = means @ means.T
+        named = rng.random(kernel.size) < 0.5
+        asked = rng.choice(live, len(live) // 2, replace=False).tolist()
+        expected = {}
+        for slot in asked:
+            row = np.where(named[live] & (live != slot), alike[live == slot][0], -1.0)
+            if row.max() >= MERGE:
+                expected[slot] = int(live[row.argmax()])
+        assert kernel.likely(asked, named) == expected
+        found += len(expected)
+    assert found > 10
 
 
 def test_after_a_change_of_encoder_a_cluster_is_compared_with_all_once_a_post_touches_it():

@@ -57,6 +57,9 @@ class Outbox:
 
     async def send_alerts(self, alerts: object) -> None: ...
 
+    async def send_rejects(self, rejects: list) -> None:
+        self.told += rejects
+
     async def delivered(self) -> None:
         self.asked.set()
         await self.may.wait()
@@ -106,6 +109,13 @@ async def test_frames_are_acknowledged_with_the_snapshot_that_holds_them(agent):
     assert event.acked
     restored = ClusterStage.restore(agent.view.snapshot, agent.runtime.settings.cluster, TinyEncoder())
     assert restored.clusterer.counters.posts == 60
+
+
+async def test_a_batch_of_nothing_but_rubbish_is_refused_before_it_is_acknowledged(agent):
+    event = Event(0)
+    event.value = b"no frame"
+    await agent([event])
+    assert [reject.reason for reject in agent.outbox.told] == ["bad_frame"] and agent.outbox.asked.is_set()
 
 
 async def test_posts_are_counted_once_however_often_their_frames_come(agent):
@@ -242,7 +252,7 @@ async def test_a_later_save_holds_what_changed_and_restores_the_same(agent):
     restored = ClusterStage.restore(agent.view.snapshot, agent.runtime.settings.cluster, TinyEncoder())
     assert restored.clusterer.snapshot() == agent.stage.clusterer.snapshot()
     changes = agent.stage.changes()
-    assert not changes.whole and set(changes.put) == {"head", "lexicon", "waiting"} and not changes.gone
+    assert not changes.whole and set(changes.put) == {"head", "lexicon", "waiting", "guessed"} and not changes.gone
 
 
 async def test_on_a_fast_stream_a_save_does_not_wait_for_its_timer(agent):
