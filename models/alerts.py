@@ -18,7 +18,7 @@ from models.signs import signs_in
 
 __all__ = ["LEAST_LETTERS", "UPDATED", "crowd_of", "make_alerts", "place_in_cluster", "withdraw"]
 
-UPDATED = 2  # revisions on: past the one by which another worker may be filling in its cluster at this moment
+UPDATED = 4  # revisions on: past all by which another worker may tell its cluster now (likely, none, where it ended)
 COMPARED_CHARS, LEAST_LETTERS = 500, 20  # of two texts that may be one; a shorter cry is many people's own
 
 

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -165,6 +166,30 @@ def cluster(
     }
 
 
+class Encoded(NamedTuple):
+    """What clusters compare the posts by: (n, d) float16, by which encoder, its thresholds, and the static one's weight
+    beside it."""
+
+    rows: np.ndarray
+    name: str
+    tuned: TunedClusters | None
+    beside: float
+
+
+def encoded(config: Config, posts: Sequence[Post]) -> Encoded:
+    """The vectors that the knobs name, or those of the encoder they name."""
+    if config.vectors:
+        rows = np.load(config.vectors, allow_pickle=False)
+        return Encoded(rows.astype("<f2"), config.encoder or Path(config.vectors).stem, None, 0.0)
+    loaded = load(config.encoder or None)
+    tuned, encoder = loaded.clusters, loaded.encoder
+    beside = config.beside if config.beside is not None else tuned.beside if tuned else 0.0
+    if tuned and tuned.beside != beside:
+        tuned = None  # measured at another weight, its thresholds say nothing
+    mixed = Mixture([(1.0, encoder), (beside, static().encoder)]) if beside else encoder
+    return Encoded(mixed.encode([p.text for p in posts]).astype("<f2"), encoder.version, tuned, beside)
+
+
 def settings(config: Config, vectors: np.ndarray, tuned: TunedClusters | None = None) -> ClusterConfig:
     """The clusterer's defaults under the encoder's own thresholds, with this run's changes, remembering every post."""
     changes = {k: v for k in ("t_attach", "t_merge", "merge_every_posts") if (v := getattr(config, k))}
@@ -186,26 +211,13 @@ def show(title: str, result: dict) -> str:
 
 def main(config: Config) -> dict:
     stream = read_stream(config.stream)
-    tuned: TunedClusters | None = None
-    beside = 0.0
     if config.keep and (config.vectors or config.sweep):
         raise ConfigError("keep=true puts one run's thresholds into a bundle: without vectors= and sweep=true")
     if config.workers > 1 and (config.keep or config.sweep):
         raise ConfigError(f"workers={config.workers}: two levels are only evaluated, without keep=true and sweep=true")
     if config.beside is not None and (config.vectors or config.beside < 0):
         raise ConfigError(f"beside={config.beside}: a weight of 0 or more beside an encoder, not beside vectors=")
-    if config.vectors:
-        rows, name = np.load(config.vectors, allow_pickle=False), config.encoder or Path(config.vectors).stem
-    else:
-        loaded = load(config.encoder or None)
-        tuned = loaded.clusters
-        beside = config.beside if config.beside is not None else tuned.beside if tuned else 0.0
-        if tuned and tuned.beside != beside:
-            tuned = None  # measured at another weight, its thresholds say nothing
-        encoder, name = loaded.encoder, loaded.encoder.version
-        mixed = Mixture([(1.0, encoder), (beside, static().encoder)]) if beside else encoder
-        rows = mixed.encode([p.text for p in stream.posts])
-    vectors = rows.astype("<f2")
+    vectors, name, tuned, beside = encoded(config, stream.posts)
     if config.sweep:
         for merge in SWEEP_MERGE:
             for gap in SWEEP_GAPS:

@@ -48,6 +48,10 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         "the same of the preset `flood`; read `speed-flood/report.md`",
         {"a core-second": "speed/posts_per_core_s", "two processes": "speed/posts_per_s_together"},
     ),
+    "likely-": (
+        "how often the likely cluster that an alert is told at once is where its post ends",
+        {"right": "right", "p99 until told, s": "wait_s/with/p99", "without": "wait_s/without/p99"},
+    ),
     "encoder-": (
         "headline measures of a published encoder",
         {

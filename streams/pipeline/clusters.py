@@ -78,11 +78,11 @@ class ClusterStage:
         return events, self._placed()
 
     def likely(self) -> dict[str, str | None]:
-        """Right after `add_all`, where the stream is slow: likely clusters of posts that wait for a merge, for seconds,
-        and None for those whose likely cluster did not take them in. Nobody who reads a file needs it.
+        """After a batch, where the stream is slow: likely clusters of posts that wait for a merge, for seconds, and None
+        for those whose likely cluster did not take them in. Nobody who reads a file needs it.
         """
         clusterer = self._clusterer
-        came = clusterer.counters.posts - self._posts
+        came = clusterer.counters.posts - self._posts  # since the last call
         merged = clusterer.unmerged_posts < self._unmerged + came
         self._posts, self._unmerged = clusterer.counters.posts, clusterer.unmerged_posts
         self._guessed.intersection_update(self._waiting)  # the others are where they belong

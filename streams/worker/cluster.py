@@ -89,9 +89,10 @@ class Cluster(Handler):
         next is computed."""
         telling: asyncio.Task[None] | None = None
         try:
-            for part in parts_of(frames):
+            parts = list(parts_of(frames))
+            for part in parts:
                 before = stage.clusterer.counters.posts
-                changes, placed = await self.runtime.compute("cluster", apply, stage, part)
+                changes, placed = await self.runtime.compute("cluster", apply, stage, part, part is parts[-1])
                 number = stage.clusterer.counters.posts - before
                 if telling is not None:
                     await telling
@@ -178,10 +179,12 @@ class Cluster(Handler):
         return self._compares[1], self.runtime.settings.clusters_under(current.clusters)
 
 
-def apply(stage: ClusterStage, frames: Sequence[MatchedFrame]) -> tuple[list[ClusterEvent], dict[str, str | None]]:
-    """What the frames changed, and where posts with alerts are now, or likely are. Blocking."""
+def apply(
+    stage: ClusterStage, frames: Sequence[MatchedFrame], ends: bool
+) -> tuple[list[ClusterEvent], dict[str, str | None]]:
+    """What the frames changed, and where posts with alerts are now; where they likely are once a batch ends. Blocking."""
     changes, placed = stage.add_all(frames)
-    return changes, {**stage.likely(), **placed}
+    return changes, {**(stage.likely() if ends else {}), **placed}
 
 
 def parts_of(frames: Sequence[MatchedFrame]) -> Iterator[list[MatchedFrame]]:

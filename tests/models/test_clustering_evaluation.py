@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from models.encoders.bundle import CLUSTERS
 from models.encoders.load import BUNDLED
-from training import evaluate_clusters
+from training import evaluate_clusters, evaluate_likely
 from training.evaluate_clusters import PRESETS, SWEEP_GAPS, SWEEP_MERGE, Config, b_cubed, scores
 from training.jobs import read_config
 
@@ -46,17 +46,25 @@ def test_a_perfect_answer_scores_one_everywhere():
     assert (figures["clusters"], figures["clusters_of_5"], figures["biggest_share"]) == (3, 0, 0.5)
 
 
-def test_the_job_scores_a_planted_stream_and_writes_what_it_ran_on(tmp_path, monkeypatch, capsys):
+def plant(tmp_path, monkeypatch, spread, text="flood in place{topic}"):
+    """A stream of 900 posts about six things, and its vectors as x.npy. spread: of those about one thing."""
     rng = np.random.default_rng(0)
     topic = rng.integers(0, 6, 900)
-    vectors = rng.standard_normal((6, 64))[topic] + 0.3 * rng.standard_normal((900, 64))
+    vectors = rng.standard_normal((6, 64))[topic] + spread * rng.standard_normal((900, 64))
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     (tmp_path / "stream-planted").mkdir()
-    rows = [{"id": f"{i}", "text": f"flood in place{t}", "cluster": int(t)} for i, t in enumerate(topic)]
+    rows = [
+        {"id": f"{i}", "text": text.format(topic=t, post=chr(0x4E00 + i) * 3), "cluster": int(t)}
+        for i, t in enumerate(topic)
+    ]
     with gzip.open(tmp_path / "stream-planted" / "stream.jsonl.gz", "wt") as file:
         file.write("".join(json.dumps(row) + "\n" for row in rows))
     np.save(tmp_path / "x.npy", vectors)
     monkeypatch.setenv("CRISIS_DATA", str(tmp_path))
+
+
+def test_the_job_scores_a_planted_stream_and_writes_what_it_ran_on(tmp_path, monkeypatch, capsys):
+    plant(tmp_path, monkeypatch, 0.3)
     out = tmp_path / "result.json"
     config = Config("stream-planted", vectors=str(tmp_path / "x.npy"), encoder="planted", out=str(out), suggest=False)
     result = evaluate_clusters.main(config)
@@ -64,6 +72,17 @@ def test_the_job_scores_a_planted_stream_and_writes_what_it_ran_on(tmp_path, mon
     written = json.loads(out.read_text())
     assert written["metrics"] == json.loads(json.dumps(result)) and len(written["data_hash"]) == 16
     assert "final" in capsys.readouterr().out
+
+
+def test_likely_clusters_are_where_posts_end_and_are_told_before(tmp_path, monkeypatch):
+    plant(tmp_path, monkeypatch, 1.2, "{post}")  # so wide, and without a word in common, that a post begins alone
+    out = tmp_path / "likely.json"
+    config = evaluate_likely.Config("stream-planted", 20.0, "planted", str(tmp_path / "x.npy"), str(out))
+    result = evaluate_likely.main(config)
+    assert result["posts"] == 900 and result["likely"] > 20 and result["right"] > 0.8
+    with_them, without = (result["wait_s"][name] for name in ("with", "without"))
+    assert with_them["p50"] < without["p50"] / 2 and with_them["p99"] < without["p99"]
+    assert json.loads(out.read_text())["metrics"] == result
 
 
 def test_a_preset_and_its_knobs_come_from_the_command_line():
