@@ -182,7 +182,7 @@ class Cluster(Handler):
 def apply(
     stage: ClusterStage, frames: Sequence[MatchedFrame], ends: bool
 ) -> tuple[list[ClusterEvent], dict[str, str | None]]:
-    """What the frames changed, and where posts with alerts are now; where they likely are once a batch ends. Blocking."""
+    """What the frames changed, and where posts with alerts are; where they likely are once a batch ends. Blocking."""
     changes, placed = stage.add_all(frames)
     return changes, {**(stage.likely() if ends else {}), **placed}
 
