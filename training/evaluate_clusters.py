@@ -41,7 +41,7 @@ from training.files import data_dir, read_lines
 from training.jobs import run, write_result
 from training.two_levels import TwoLevels
 
-__all__ = ["PRESETS", "RESULTS", "encoded", "main", "read_stream", "settings"]
+__all__ = ["Config", "PRESETS", "RESULTS", "encoded", "main", "read_stream", "settings"]
 
 RESULTS = Path(__file__).parent / "results"
 SWEEP_MERGE = (*(n / 100 for n in range(8, 17)), 0.18, 0.20, 0.22, 0.24, 0.26, 0.30, 0.35, 0.40)

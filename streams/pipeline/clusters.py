@@ -78,7 +78,7 @@ class ClusterStage:
         return events, self._placed()
 
     def likely(self) -> dict[str, str | None]:
-        """After a batch, where the stream is slow: likely clusters of posts that wait for a merge, for seconds; None for
+        """After a batch, where the stream is slow: likely clusters of posts that wait for a merge, and None for
         those whose likely cluster did not take them in. Nobody who reads a file needs it.
         """
         clusterer = self._clusterer
