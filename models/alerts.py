@@ -18,7 +18,7 @@ from models.signs import signs_in
 
 __all__ = ["LEAST_LETTERS", "UPDATED", "crowd_of", "make_alerts", "place_in_cluster", "withdraw"]
 
-UPDATED = 4  # revisions on: past all by which another worker may tell its cluster now (likely, none, where it ended)
+UPDATED = 5  # revisions on: past all by which another worker may tell its cluster now (likely, none, where it ended)
 COMPARED_CHARS, LEAST_LETTERS = 500, 20  # of two texts that may be one; a shorter cry is many people's own
 
 
@@ -125,6 +125,10 @@ def withdraw(alert: Alert, cause: Deletion | Post) -> Alert:
     )
 
 
-def place_in_cluster(alert: Alert, cluster_id: str | None) -> Alert:
-    """The same alert, now that its cluster is known, or no longer is: an update, so that no alert waits for it."""
-    return msgspec.structs.replace(alert, cluster_id=cluster_id, revision=alert.revision + 1)
+def place_in_cluster(alert: Alert, cluster_id: str | None, settled: bool = True) -> Alert:
+    """The same alert, now that its cluster is known: an update, so that no alert waits for clustering.
+
+    settled: not merely likely, or none any more. Where one is goes two revisions on, past a likely one that a worker
+    told, and did not note, before it died.
+    """
+    return msgspec.structs.replace(alert, cluster_id=cluster_id, revision=alert.revision + (2 if settled else 1))

@@ -4,7 +4,8 @@ python -m training.evaluate_likely tweets-t                 # the bundled encode
 python -m training.evaluate_likely crisis-t26 per_s=200 encoder=flood
 
 Every post counts as one with an alert. *right*: of those told a likely cluster, how many are in it (or in what it was
-merged into) at the end; *wait*: seconds of the stream until a post is told its cluster, with and without likely ones.
+merged into) at the end; *taken_back*: how many were told after a merge that they are not, or not yet; *wait*: seconds
+of the stream until a post is told its cluster, with and without likely ones.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ import numpy as np
 from msgspec import Struct
 
 from models.clustering import Clusterer
-from models.records import MatchedFrame, Origin
+from models.clusters.unsettled import Unsettled
+from models.records import Match, MatchedFrame, Origin
 from training import evaluate_clusters
 from training.evaluate_clusters import RESULTS, encoded, read_stream, settings
 from training.jobs import run, write_result
 
 __all__ = ["PRESETS", "main"]
 
-FRAME_S = 0.5  # a worker's batch on a slow stream, and what it waits before it asks (streams/pipeline/clusters.py)
+VERSION = "evaluated"
+FRAME_S = 0.5  # a worker's batch on a slow stream
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,31 +44,34 @@ PRESETS = {"tweets-t": Config("stream-tweets-t"), "crisis-t26": Config("stream-c
 
 
 def main(config: Config) -> dict:
-    """Run the stream through the cluster stage, as fast as the knobs say."""
+    """Run the stream through the clusterer, and ask what a worker asks, as fast as the knobs say."""
     stream = read_stream(config.stream)
     asked = evaluate_clusters.Config(config.stream, config.encoder, config.vectors)
     read = encoded(asked, stream.posts)
-    clusterer = Clusterer(settings(asked, read.rows, read.tuned), read.rows.shape[1], "evaluated")
+    clusterer = Clusterer(settings(asked, read.rows, read.tuned), read.rows.shape[1], VERSION)
     posts = [
         msgspec.structs.replace(post, created_at=n / config.per_s, seen_at=n / config.per_s)
         for n, post in enumerate(stream.posts)
     ]
-    waiting: dict[str, float] = {}  # post → when it came
+    unsettled = Unsettled()
     known: dict[str, float] = {}  # post → when its cluster was told
     guessed: dict[str, tuple[str, float]] = {}  # post → the likely one, and when
+    taken_back = 0
     size = max(1, round(config.per_s * FRAME_S))
     for start in range(0, len(posts), size):
         some, rows = posts[start : start + size], read.rows[start : start + size]
-        origin, now_s = Origin(0, start), (start + size) / config.per_s
-        clusterer.add(
-            MatchedFrame(origin, some, encoder_version="evaluated", dim=rows.shape[1], vectors=rows.tobytes())
+        matches = [Match(post.id, "any", "1", "alert", 1.0, 0.5) for post in some]
+        frame = MatchedFrame(
+            Origin(0, start), some, encoder_version=VERSION, dim=rows.shape[1], vectors=rows.tobytes(), matches=matches
         )
-        waiting |= {post.id: post.created_at for post in some}
-        for post in [post for post in waiting if clusterer.announced_cluster_of(post) is not None]:
-            known[post] = now_s
-            del waiting[post]
-        patient = [post for post, at in waiting.items() if at <= clusterer.clock - FRAME_S and post not in guessed]
-        guessed |= {post: (cluster, now_s) for post, cluster in clusterer.likely_clusters_of(patient).items()}
+        clusterer.add(frame)
+        unsettled.add(frame, clusterer.clock)
+        now_s = (start + size) / config.per_s
+        known |= dict.fromkeys(unsettled.settled(clusterer), now_s)
+        for post_id, cluster in unsettled.likely(clusterer).items():
+            taken_back += cluster is None
+            if cluster is not None:
+                guessed[post_id] = cluster, now_s
     clusterer.settle()
     right = [clusterer.find(cluster) == clusterer.cluster_of(post) for post, (cluster, _) in guessed.items()]
     came_s = {post.id: post.created_at for post in posts}
@@ -81,6 +87,7 @@ def main(config: Config) -> dict:
         "posts": len(posts),
         "told": len(known),
         "likely": len(guessed),
+        "taken_back": taken_back,
         "right": round(float(np.mean(right)), 3) if right else 0.0,
         "wait_s": quantiles,
     }

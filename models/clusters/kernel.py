@@ -228,7 +228,8 @@ class Kernel:
         kept = asked[slot] & among[other]
         slot, other = slot[kept], other[kept]
         self._rounded.bring_up(self.sums, self.counts)
-        alike = self._rounded.alike(slot, other)
+        parts = [slice(start, start + CHUNK) for start in range(0, len(slot), CHUNK)]
+        alike = np.concatenate([np.zeros(0, np.float32), *(self._rounded.alike(slot[p], other[p]) for p in parts)])
         order = np.lexsort((self.born[other], -alike))
         order = order[alike[order] >= bar_of(self.t_merge)][::-1]  # the nearest last: it is what a slot keeps
         return dict(zip(slot[order].tolist(), other[order].tolist(), strict=True))

@@ -58,8 +58,8 @@ def alerts(
 ) -> None:
     """Print the alerts the broker holds, or follow them as they come.
 
-    Every revision is printed once: an alert again when its cluster is known or its post was edited, and a withdrawal
-    when the post was deleted. One line each (text: three), flushed at once.
+    Every revision is printed once: an alert again when its cluster is likely, known or none after all, or its post was
+    edited, and a withdrawal when the post was deleted. One line each (text: three), flushed at once.
 
     \b
     crisis alerts --last 2h --level alert

@@ -3,56 +3,63 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec import Struct
 
 from models.alerts import place_in_cluster
 from models.clustering import ClusterConfig, Clusterer
 from models.clusters.state import Changes
+from models.clusters.unsettled import Unsettled
 from models.encoders.protocol import Encoder
 from models.records import Alert, ClusterEvent, MatchedFrame
 from streams.pipeline.ports import Alerts
 
 __all__ = ["ClusterStage", "place_alerts"]
 
-MOST_WAITING = 50_000  # posts; the oldest are given up first: they stayed alone
-# Seconds of the stream since a post came in which a likely cluster is looked for: before, it may have its own at once.
-LIKELY_AFTER_S, LIKELY_UNTIL_S = 0.5, 10.0
-SETTLED = math.inf  # of a post that waits: none is looked for any more
-NONE = msgspec.msgpack.encode([])
-WAITING, GUESSED = "waiting", "guessed"  # the parts of the saved state that are ours
+UNSETTLED = "waiting"  # the part of the saved state that is ours
+
+
+class Saved(Struct):
+    """What `Unsettled.saved` gives."""
+
+    posts: list[str]
+    guessed: list[str]
+    fresh: dict[str, float]
 
 
 class ClusterStage:
     """Frames in, cluster events out; the same in an agent and in replay. Not thread-safe: one thread calls it."""
 
-    def __init__(self, clusterer: Clusterer, waiting: Iterable[str] = (), guessed: Iterable[str] = ()) -> None:
-        self._clusterer = clusterer
-        # posts with alerts whose cluster is not announced yet, oldest first → when they came, by the stream's clock
-        self._waiting = dict.fromkeys(waiting, SETTLED)
-        self._guessed = set(guessed)  # those that were told a likely cluster
-        self._unmerged, self._posts = clusterer.unmerged_posts, clusterer.counters.posts  # as `likely` last saw them
+    def __init__(self, clusterer: Clusterer, unsettled: Unsettled) -> None:
+        self._clusterer, self._unsettled = clusterer, unsettled
 
     @classmethod
     def new(cls, config: ClusterConfig, dim: int, encoder_version: str) -> ClusterStage:
         """An empty one."""
-        return cls(Clusterer(config, dim, encoder_version))
+        return cls(Clusterer(config, dim, encoder_version), Unsettled())
 
     @classmethod
-    def restore(cls, parts: Mapping[str, bytes], config: ClusterConfig, encoder: Encoder) -> ClusterStage:
-        """The state that was saved, re-embedded if it was of another encoder version (cluster ids are kept)."""
+    def restore(
+        cls, parts: Mapping[str, bytes], config: ClusterConfig, encoder: Encoder, now_s: float = -math.inf
+    ) -> ClusterStage:
+        """The state that was saved, re-embedded if it was of another encoder version (cluster ids are kept).
+
+        now_s: epoch seconds; what was seen before may have been read, and told of, by another worker.
+        """
         clusterer = Clusterer.resume(parts, config)
         if clusterer.encoder_version != encoder.version:
             clusterer.rebase(encoder.version, encoder.dim, encoder.encode)
-        ours = (msgspec.msgpack.decode(parts.get(name, NONE), type=list[str]) for name in (WAITING, GUESSED))
-        return cls(clusterer, *ours)
+        saved = msgspec.msgpack.decode(parts[UNSETTLED], type=Saved | list[str])
+        if not isinstance(saved, Saved):  # as an earlier version saved it
+            saved = Saved(saved, [], {})
+        return cls(clusterer, Unsettled(saved.posts, saved.guessed, saved.fresh, now_s))
 
     def changes(self) -> Changes:
         """What changed since the last call, in parts for `restore`; everything at the first."""
         changes = self._clusterer.changes()
-        for name, posts in ((WAITING, self._waiting), (GUESSED, self._guessed)):
-            changes.put[name] = msgspec.msgpack.encode(list(posts))
+        changes.put[UNSETTLED] = msgspec.msgpack.encode(Saved(*self._unsettled.saved()))
         return changes
 
     def start_over(self) -> None:
@@ -72,55 +79,36 @@ class ClusterStage:
         """Apply frames in order. Returns what changed, and post id → cluster id of posts whose cluster is now known."""
         events = self._clusterer.add_all(frames)
         for frame in frames:
-            self._waiting |= dict.fromkeys((m.post_id for m in frame.matches), self._clusterer.clock)
-            for deletion in frame.deletions:
-                self._waiting.pop(deletion.id, None)
-        return events, self._placed()
+            self._unsettled.add(frame, self._clusterer.clock)
+        return events, self._unsettled.settled(self._clusterer)
 
     def likely(self) -> dict[str, str | None]:
-        """After a batch, where the stream is slow: likely clusters of posts that wait for a merge, and None for
-        those whose likely cluster did not take them in. Nobody who reads a file needs it.
+        """After a batch: likely clusters of posts that would wait for seconds, None where one is taken back.
+
+        Nobody who reads a file needs it.
         """
-        clusterer = self._clusterer
-        came = clusterer.counters.posts - self._posts  # since the last call
-        merged = clusterer.unmerged_posts < self._unmerged + came
-        self._posts, self._unmerged = clusterer.counters.posts, clusterer.unmerged_posts
-        self._guessed.intersection_update(self._waiting)  # the others are where they belong
-        if merged:
-            told: dict[str, str | None] = dict.fromkeys(self._guessed)
-            self._guessed.clear()
-            return told
-        if came >= clusterer.config.merge_soon_posts:  # the next merge is as soon
-            return {}
-        asked = []
-        for post_id, at in self._waiting.items():
-            if clusterer.clock - at > LIKELY_UNTIL_S:
-                self._waiting[post_id] = SETTLED
-            elif clusterer.clock - at >= LIKELY_AFTER_S:
-                asked.append(post_id)
-        likely = clusterer.likely_clusters_of(asked)
-        self._waiting |= dict.fromkeys(likely, SETTLED)
-        self._guessed.update(likely)
-        return dict(likely)
+        return self._unsettled.likely(self._clusterer)
 
     def finish(self) -> tuple[list[ClusterEvent], dict[str, str]]:
         """At the end of a file: merge once more, so that the last posts settle too."""
-        return self._clusterer.settle(), self._placed()
-
-    def _placed(self) -> dict[str, str]:
-        placed = {p: c for p in self._waiting if (c := self._clusterer.announced_cluster_of(p)) is not None}
-        for post_id in placed:
-            del self._waiting[post_id]
-        for post_id in list(self._waiting)[: max(0, len(self._waiting) - MOST_WAITING)]:
-            del self._waiting[post_id]
-        return placed
+        return self._clusterer.settle(), self._unsettled.settled(self._clusterer)
 
 
-async def place_alerts(placed: Mapping[str, str | None], known: Alerts) -> list[Alert]:
-    """The alerts of these posts, with their cluster filled in; None where it is unknown again."""
-    alerts = await known.alerts_of(placed) if placed else []
-    return [
-        place_in_cluster(a, placed[a.post.id])
-        for a in alerts
-        if a.status == "active" and a.cluster_id != placed[a.post.id]
-    ]
+async def place_alerts(
+    placed: Mapping[str, str], known: Alerts, likely: Mapping[str, str | None] | None = None
+) -> list[Alert]:
+    """The alerts of these posts, with their cluster filled in.
+
+    likely: what else is told, but for alerts that name a cluster already; None clears what was told so.
+    """
+    guessed = likely or {}
+    told, asked = [], {**guessed, **placed}
+    for alert in await known.alerts_of(asked) if asked else []:
+        post_id, now = alert.post.id, alert.cluster_id
+        if alert.status != "active":
+            continue
+        if post_id in placed:
+            told += [place_in_cluster(alert, placed[post_id])] if now != placed[post_id] else []
+        elif (now is None) != (guessed[post_id] is None):
+            told.append(place_in_cluster(alert, guessed[post_id], settled=False))
+    return told

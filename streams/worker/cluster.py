@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from models.audit import propose_merges
@@ -92,11 +93,11 @@ class Cluster(Handler):
             parts = list(parts_of(frames))
             for part in parts:
                 before = stage.clusterer.counters.posts
-                changes, placed = await self.runtime.compute("cluster", apply, stage, part, part is parts[-1])
+                changed = await self.runtime.compute("cluster", apply, stage, part, part is parts[-1])
                 number = stage.clusterer.counters.posts - before
                 if telling is not None:
                     await telling
-                telling = asyncio.create_task(self._tell(changes, placed, number))
+                telling = asyncio.create_task(self._tell(*changed, number))
             if telling is not None:
                 await telling
         finally:
@@ -104,9 +105,15 @@ class Cluster(Handler):
                 telling.cancel()
                 await asyncio.gather(telling, return_exceptions=True)
 
-    async def _tell(self, changes: list[ClusterEvent], placed: Mapping[str, str | None], number: int) -> None:
+    async def _tell(
+        self,
+        changes: list[ClusterEvent],
+        placed: Mapping[str, str],
+        likely: Mapping[str, str | None],
+        number: int,
+    ) -> None:
         """Of what so many posts changed."""
-        alerts = await place_alerts(placed, self.view)
+        alerts = await place_alerts(placed, self.view, likely)
         await self.outbox.send_cluster_events(changes)
         await self.outbox.send_alerts(alerts)
         await self.outbox.delivered()
@@ -165,7 +172,7 @@ class Cluster(Handler):
         self._version.begin(encoder)
         if saved is None:
             return ClusterStage.new(config, encoder.dim, encoder.version)
-        return await self.runtime.compute("cluster", ClusterStage.restore, saved, config, encoder)
+        return await self.runtime.compute("cluster", ClusterStage.restore, saved, config, encoder, time.time())
 
     async def _current(self) -> tuple[Encoder, ClusterConfig]:
         """What the version that serves compares posts by, and the settings with its thresholds.
@@ -181,10 +188,9 @@ class Cluster(Handler):
 
 def apply(
     stage: ClusterStage, frames: Sequence[MatchedFrame], ends: bool
-) -> tuple[list[ClusterEvent], dict[str, str | None]]:
+) -> tuple[list[ClusterEvent], dict[str, str], dict[str, str | None]]:
     """What the frames changed, and where posts with alerts are; where they likely are once a batch ends. Blocking."""
-    changes, placed = stage.add_all(frames)
-    return changes, {**(stage.likely() if ends else {}), **placed}
+    return *stage.add_all(frames), stage.likely() if ends else {}
 
 
 def parts_of(frames: Sequence[MatchedFrame]) -> Iterator[list[MatchedFrame]]:

@@ -8,14 +8,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from models.records import Match, MatchedFrame, Origin, Post
-from streams.pipeline.clusters import LIKELY_AFTER_S, ClusterStage
+from models.clusters.unsettled import AFTER_S, UNTIL_S
+from models.records import Deletion, Match, MatchedFrame, Origin, Post
+from streams.pipeline.clusters import ClusterStage, place_alerts
+from streams.pipeline.memory import MemoryAlerts
 from tests.models.clustering_lab import plain
+from tests.view.samples import alert_for
 
-AHEAD = math.acos(0.97)  # an angle nearer than t_attach
 CONFIG = plain(
     t_attach=0.96, t_merge=0.8, merge_every_posts=1_000, merge_soon_posts=100, merge_every_s=60.0, merge_least_posts=1
 )
+NEAR = math.acos(0.85)  # to the told cluster: a full merge joins what is so near
+NEARER = NEAR + 1.2 * math.acos(0.97)  # to NEAR, which it takes along
+FAR, ELSEWHERE, AWAY = math.pi, -math.pi / 2, -2.0
 
 
 class Lane:
@@ -24,15 +29,21 @@ class Lane:
     def __init__(self) -> None:
         self.stage, self.offset = ClusterStage.new(CONFIG, 2, "v1"), 0
 
-    def come(self, at_s: float, **angles: float) -> tuple[dict[str, str], dict[str, str | None]]:
+    def come(self, at_s: float, *deleted: str, **angles: float) -> tuple[dict[str, str], dict[str, str | None]]:
         """What is known of their clusters, and what is likely."""
         rows = np.array([[math.cos(a), math.sin(a)] for a in angles.values()], "<f2").reshape(-1, 2)
         posts = [Post(name, f"water is needed here {name}", at_s, at_s) for name in angles]
         matches = [Match(name, "need.water", "1", "alert", 1.0, 0.5) for name in angles]
         origin, self.offset = Origin(0, self.offset), self.offset + 1
-        frame = MatchedFrame(origin, posts, encoder_version="v1", dim=2, vectors=rows.tobytes(), matches=matches)
+        gone = [Deletion(post_id, at_s) for post_id in deleted]
+        frame = MatchedFrame(
+            origin, posts, [], gone, encoder_version="v1", dim=2, vectors=rows.tobytes(), matches=matches
+        )
         _, known = self.stage.add_all([frame])
         return known, self.stage.likely()
+
+    def restart(self, saved: dict[str, bytes], now_s: float) -> None:
+        self.stage = ClusterStage.restore(saved, CONFIG, SimpleNamespace(version="v1"), now_s)
 
 
 @pytest.fixture
@@ -40,40 +51,79 @@ def lane() -> Lane:
     """With a cluster of three posts that was told."""
     lane = Lane()
     lane.come(0.0, a0=0.0, a1=0.01, a2=0.02)
-    known, likely = lane.come(61.0, far=math.pi)
+    known, likely = lane.come(61.0, far=FAR)
     assert known.keys() == {"a0", "a1", "a2"} and not likely
     return lane
 
 
-NEAR = math.acos(0.85)  # to the told cluster: a full merge joins what is so near
-
-
 def test_a_post_is_told_the_cluster_that_a_merge_would_put_it_into_once_it_has_waited(lane):
-    (told,) = set(lane.stage.clusterer.assignments().values()) - {lane.stage.clusterer.arrival_of("far")}
+    told = lane.stage.clusterer.cluster_of("a0")
     assert lane.come(62.0, near=NEAR) == ({}, {})
-    assert lane.come(62.0 + LIKELY_AFTER_S, other=-math.pi / 2) == ({}, {"near": told})
-    assert lane.come(63.0, third=math.pi / 2 + NEAR) == ({}, {}), "once is enough"
-    known, likely = lane.come(130.0, fourth=-2.0)
-    assert known == {"near": told} and not likely
+    assert lane.come(62.0 + AFTER_S, other=ELSEWHERE) == ({}, {"near": told})
+    assert lane.come(63.0, third=ELSEWHERE) == ({}, {}), "once is enough"
+    assert lane.come(130.0, fourth=AWAY) == ({"near": told}, {})
+
+
+def test_on_a_stream_of_a_post_a_minute_the_next_post_is_when_it_is_told(lane):
+    lane.come(62.0, near=NEAR)
+    assert lane.come(63.0 + UNTIL_S, other=ELSEWHERE)[1] == {"near": lane.stage.clusterer.cluster_of("a0")}
+
+
+def test_nobody_is_asked_about_for_ever(lane):
+    lane.come(62.0, lone=FAR - 0.6)
+    for n in range(3):
+        lane.come(63.0 + n * UNTIL_S, **{f"x{n}": ELSEWHERE})
+    assert "lone" not in lane.stage._unsettled.saved()[2]
 
 
 def test_a_likely_cluster_that_did_not_take_the_post_in_is_taken_back(lane):
     lane.come(62.0, near=NEAR)
-    assert lane.come(63.0, nearer=NEAR + AHEAD * 1.2)[1].keys() == {"near"}
-    known, likely = lane.come(130.0, fourth=-2.0)
+    assert lane.come(63.0, nearer=NEARER)[1].keys() == {"near"}
+    assert lane.come(130.0, fourth=AWAY) == ({}, {"near": None})
     assert lane.stage.clusterer.cluster_of("near") == lane.stage.clusterer.cluster_of("nearer")
-    assert not known and likely == {"near": None}
 
 
-def test_it_is_taken_back_after_a_restart_too(lane):
+def test_of_a_deleted_post_nothing_is_taken_back(lane):
     lane.come(62.0, near=NEAR)
-    lane.come(63.0, nearer=NEAR + AHEAD * 1.2)
-    encoder = SimpleNamespace(version="v1")
-    lane.stage = ClusterStage.restore(lane.stage.changes().put, CONFIG, encoder)
-    assert lane.come(130.0, fourth=-2.0) == ({}, {"near": None})
+    assert lane.come(63.0, nearer=NEARER)[1].keys() == {"near"}
+    assert lane.come(130.0, "near", fourth=AWAY) == ({}, {})
+
+
+def test_what_was_told_after_the_last_save_is_taken_back_by_who_goes_on_from_it(lane):
+    lane.come(62.0, near=NEAR)
+    saved = lane.stage.changes().put
+    assert lane.come(63.0, nearer=NEARER)[1].keys() == {"near"}
+    lane.restart(saved, 64.0)
+    lane.offset -= 1
+    assert lane.come(63.0, nearer=NEARER)[1].keys() <= {"near"}
+    assert lane.come(130.0, fourth=AWAY)[1]["near"] is None
+
+
+def test_of_posts_that_came_after_the_last_save_too(lane):
+    saved, again = lane.stage.changes().put, lane.offset
+    lane.come(62.0, near=NEAR)
+    assert lane.come(63.0, nearer=NEARER)[1].keys() == {"near"}
+    lane.restart(saved, 64.0)
+    lane.offset = again
+    lane.come(62.0, near=NEAR)
+    lane.come(62.0, nearer=NEARER)  # in another framing: nobody waits long enough to be asked about
+    assert {"near", "nearer"} <= lane.come(130.0, fourth=AWAY)[1].keys()
+
+
+@pytest.mark.parametrize(
+    ("named", "likely", "then"),
+    [(None, "c2", "c2"), ("c1", "c2", "c1"), ("c1", None, None), (None, None, None)],
+    ids=["told", "known before it was read again", "taken back", "nothing to take back"],
+)
+async def test_a_likely_cluster_fills_in_and_takes_back_but_never_contradicts(named, likely, then):
+    known = MemoryAlerts()
+    await known.put_alerts([alert_for("p1", cluster=named)])
+    told = await place_alerts({}, known, {"p1": likely})
+    assert [alert.cluster_id for alert in told] == ([] if then == named else [then])
 
 
 def test_where_a_merge_is_as_soon_nothing_is_guessed(lane):
     lane.come(62.0, near=NEAR)
-    many = {f"m{i}": -math.pi / 2 for i in range(CONFIG.merge_soon_posts)}
-    assert lane.come(62.0 + LIKELY_AFTER_S, **many)[1] == {}
+    many = {f"m{i}": ELSEWHERE for i in range(CONFIG.merge_soon_posts)}
+    assert lane.come(62.0 + AFTER_S, **many)[1] == {}
+    assert not lane.stage._unsettled.saved()[2]

@@ -199,8 +199,9 @@ async def test_the_last_edit_is_what_is_told_in_whichever_millisecond_and_when_i
     async def read(at, text, _, placed):
         kind, seen_at = "update" if at else "create", 10 + int(clock[at]) / 1000
         news = await settled(Frame(Origin(0, at), posts(text, kind=kind, seen_at=seen_at)), encoder, matcher, known)
-        for cluster in (f"c{at}", None, f"c{at}b")[:placed]:  # likely, none, where it ended
-            news += await known.put_alerts([place_in_cluster(a, cluster) for a in known.by_id.values()])
+        for cluster in ("likely", None, f"c{at}")[:placed]:
+            settled_now = cluster == f"c{at}"
+            news += await known.put_alerts([place_in_cluster(a, cluster, settled_now) for a in known.by_id.values()])
         for alert in news:
             assert told.setdefault((alert.alert_id, alert.revision), alert) == alert
 
@@ -234,7 +235,7 @@ async def test_an_edit_comes_after_the_cluster_that_another_worker_is_just_filli
     edit = Frame(Origin(0, 1), posts(HELP + " quickly", kind="update", seen_at=10.0))
     (edited,) = await settled(edit, encoder, matcher, known)
     for cluster in ("likely", None, "c1"):
-        first = place_in_cluster(first, cluster)
+        first = place_in_cluster(first, cluster, settled=cluster == "c1")
         assert await known.put_alerts([first]) == []
     assert known.by_id[first.alert_id] == edited
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,7 @@ from models.clusters.state import Changes
 from models.encoders.cluster_thresholds import TunedClusters
 from models.encoders.ready import Loaded
 from models.encoders.registry import OWN
-from models.records import MatchedFrame, Origin, Post
+from models.records import Alert, MatchedFrame, Origin, Post
 from streams import metrics
 from streams.config import load_settings
 from streams.pipeline.clusters import ClusterStage
@@ -19,6 +20,7 @@ from streams.pipeline.frames import decode_frame, encode_frame, pack_vectors
 from streams.view.snapshots import Kept
 from streams.worker.cluster import PART, SAVE_AT, Cluster
 from tests.dashboard.serving import TinyEncoder
+from tests.view.samples import alert_for
 
 TEXT = "we need drinking water in the camp"
 
@@ -44,6 +46,9 @@ class View:
 
     async def put_alerts(self, alerts: object) -> None: ...
 
+    async def alerts_of(self, post_ids: Iterable[str]) -> list[Alert]:
+        return [alert_for(post_id) for post_id in post_ids]
+
 
 class Outbox:
     """A broker that acknowledges when it may."""
@@ -55,7 +60,8 @@ class Outbox:
     async def send_cluster_events(self, events: list) -> None:
         self.told += events
 
-    async def send_alerts(self, alerts: object) -> None: ...
+    async def send_alerts(self, alerts: list) -> None:
+        self.told += alerts
 
     async def send_rejects(self, rejects: list) -> None:
         self.told += rejects
@@ -178,6 +184,14 @@ async def test_of_a_large_batch_a_part_is_computed_while_the_one_before_it_is_to
     assert agent.stage.clusterer.snapshot() == straight.clusterer.snapshot()
 
 
+async def test_likely_clusters_are_told_once_a_batch_beside_what_is_known(agent, monkeypatch):
+    monkeypatch.setattr(ClusterStage, "add_all", lambda self, frames: ([], {"sure": "c1"}))
+    monkeypatch.setattr(ClusterStage, "likely", lambda self: {"maybe": "c2", "sure": "c3", "back": None})
+    await agent([Event(1, PART), Event(2, 1)])
+    named = [(alert.post.id, alert.cluster_id) for alert in agent.outbox.told]
+    assert sorted(named) == [("maybe", "c2"), ("sure", "c1"), ("sure", "c1")], "of an alert without one none is taken"
+
+
 @pytest.mark.parametrize("end", ["the broker is gone", "cancelled"])
 @pytest.mark.parametrize("posts", [60, 2 * PART])
 async def test_what_could_not_be_told_is_in_no_snapshot(agent, end, posts):
@@ -252,7 +266,7 @@ async def test_a_later_save_holds_what_changed_and_restores_the_same(agent):
     restored = ClusterStage.restore(agent.view.snapshot, agent.runtime.settings.cluster, TinyEncoder())
     assert restored.clusterer.snapshot() == agent.stage.clusterer.snapshot()
     changes = agent.stage.changes()
-    assert not changes.whole and set(changes.put) == {"head", "lexicon", "waiting", "guessed"} and not changes.gone
+    assert not changes.whole and set(changes.put) == {"head", "lexicon", "waiting"} and not changes.gone
 
 
 async def test_on_a_fast_stream_a_save_does_not_wait_for_its_timer(agent):
