@@ -17,8 +17,9 @@ from models.records import MatchedFrame
 __all__ = ["Unsettled"]
 
 MOST = 50_000  # posts; the oldest are given up first: they stayed alone
-# Seconds of the stream since a post came: before, it may have its own cluster at once; after, only once.
-AFTER_S, UNTIL_S = 0.5, 10.0
+# Seconds of the stream since the batch a post came with: before, it may have its own cluster at once, and a batch of a
+# slow stream comes .45 s after another; after, it is asked about once more.
+AFTER_S, UNTIL_S = 0.3, 10.0
 
 
 class Unsettled:
