@@ -59,7 +59,7 @@ def lane() -> Lane:
 def test_a_post_is_told_the_cluster_that_a_merge_would_put_it_into_once_it_has_waited(lane):
     told = lane.stage.clusterer.cluster_of("a0")
     assert lane.come(62.0, near=NEAR) == ({}, {})
-    assert lane.come(62.0 + AFTER_S, other=ELSEWHERE) == ({}, {"near": told})
+    assert lane.come(62.0 + 2 * AFTER_S, other=ELSEWHERE) == ({}, {"near": told})
     assert lane.come(63.0, third=ELSEWHERE) == ({}, {}), "once is enough"
     assert lane.come(130.0, fourth=AWAY) == ({"near": told}, {})
 
@@ -125,5 +125,5 @@ async def test_a_likely_cluster_fills_in_and_takes_back_but_never_contradicts(na
 def test_where_a_merge_is_as_soon_nothing_is_guessed(lane):
     lane.come(62.0, near=NEAR)
     many = {f"m{i}": ELSEWHERE for i in range(CONFIG.merge_soon_posts)}
-    assert lane.come(62.0 + AFTER_S, **many)[1] == {}
+    assert lane.come(62.0 + 2 * AFTER_S, **many)[1] == {}
     assert not lane.stage._unsettled.saved()[2]
