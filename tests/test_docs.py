@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from streams import metrics
 from streams.cli import COMMANDS, crisis
+from tests.chaos.machines import KEEPS
 from tests.chaos.table import rows, short_rows
 
 ROOT = Path(__file__).parents[1]
@@ -104,6 +105,12 @@ def test_deployment_files_parse_and_compose_runs_commands_that_exist():
     assert len(ours) >= 4
     for service in ours.values():
         command_of(list(service["command"]))
+
+
+def test_what_keeps_a_redis_in_tests_keeps_it_in_compose():
+    services = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())["services"]
+    for name in ("redis", "vault"):
+        assert services[name]["command"][1 : 1 + len(KEEPS)] == list(KEEPS)
 
 
 def test_compose_leaves_no_known_password_no_privilege_and_no_redis_without_a_limit():

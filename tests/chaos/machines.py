@@ -22,6 +22,9 @@ AGAIN_S = 1.0  # a supervisor starts a process again so long after it ended
 READY_S = 180.0
 
 
+KEEPS = ("--appendonly", "yes", "--save", "", "--rdbcompression", "no")  # as deploy/compose.yaml has it
+
+
 class RedisNode:
     """Debian's redis-server with the settings of deploy/compose.yaml: it keeps what it holds over a restart."""
 
@@ -36,7 +39,7 @@ class RedisNode:
     def start(self) -> None:
         """Return when it takes connections."""
         (self.folder / "data").mkdir(exist_ok=True)
-        args = [self._server, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]
+        args = [self._server, "--port", str(self.port), "--bind", "127.0.0.1", *KEEPS]
         self.child = Child([*args, "--dir", self.folder / "data"], self.folder / "redis.log")
         wait_for_port(self.port)
 

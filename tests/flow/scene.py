@@ -154,13 +154,25 @@ class Deployment:
             encoder={"ref": encoder},
             worker={"web_port": 0},
         )
+        self._redis = redis.Redis.from_url(at.redis.url)
+        self._forget_earlier_ones()
         prepare(self.settings)
         bundled = load_queries()
         if queries > len(bundled):
             publish_queries(self.settings, {q.id: q for q in more_queries(queries - len(bundled))})
-        self._redis = redis.Redis.from_url(at.redis.url)
         self._started = 0
         self._ports: list[int] = []  # of the workers' metrics
+
+    def _forget_earlier_ones(self) -> None:
+        """Empty Redis and its log: whenever the log has doubled, all there is would be written anew, theirs too."""
+
+        def written() -> bool:
+            return not self._redis.info("persistence")["aof_rewrite_in_progress"]
+
+        self._redis.flushall()
+        wait_until(written)
+        self._redis.bgrewriteaof()
+        wait_until(written)
 
     def command(self, *args: str) -> list[str]:
         """A command line that has our settings."""
