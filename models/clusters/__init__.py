@@ -9,4 +9,5 @@ live: the live clusters and what can happen to one       ages: what is asked of 
 applying: posts one by one, and when clusters are joined state: what is saved, in parts
 events: which changes become events, and what they say   trail: long maps saved in segments
 saving, restoring: the parts written and read            thresholds: start values without labels
+unsettled: posts with alerts that wait to be told their cluster
 """

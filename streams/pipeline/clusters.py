@@ -16,7 +16,7 @@ from models.encoders.protocol import Encoder
 from models.records import Alert, ClusterEvent, MatchedFrame
 from streams.pipeline.ports import Alerts
 
-__all__ = ["ClusterStage", "place_alerts"]
+__all__ = ["UNSETTLED", "ClusterStage", "place_alerts"]
 
 UNSETTLED = "waiting"  # the part of the saved state that is ours
 

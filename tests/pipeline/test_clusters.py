@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pytest
 
 from models.clusters.unsettled import AFTER_S, UNTIL_S
 from models.records import Deletion, Match, MatchedFrame, Origin, Post
-from streams.pipeline.clusters import ClusterStage, place_alerts
+from streams.pipeline.clusters import UNSETTLED, ClusterStage, place_alerts
 from streams.pipeline.memory import MemoryAlerts
 from tests.models.clustering_lab import plain
 from tests.view.samples import alert_for
@@ -120,6 +121,13 @@ async def test_a_likely_cluster_fills_in_and_takes_back_but_never_contradicts(na
     await known.put_alerts([alert_for("p1", cluster=named)])
     told = await place_alerts({}, known, {"p1": likely})
     assert [alert.cluster_id for alert in told] == ([] if then == named else [then])
+
+
+def test_the_list_that_an_earlier_version_saved_is_read_as_posts_that_wait(lane):
+    lane.come(62.0, near=NEAR)
+    told = lane.stage.clusterer.cluster_of("a0")
+    lane.restart(lane.stage.changes().put | {UNSETTLED: msgspec.msgpack.encode(["far", "near"])}, 64.0)
+    assert lane.come(130.0, fourth=AWAY)[0] == {"near": told}
 
 
 def test_where_a_merge_is_as_soon_nothing_is_guessed(lane):
