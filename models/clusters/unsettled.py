@@ -26,7 +26,8 @@ class Unsettled:
     """Of one clusterer; ids of posts, oldest first.
 
     posts, guessed, fresh: as `saved` gave them. before_s: of posts seen before this moment (epoch seconds) a likely
-    cluster may have been told by whoever had the state then.
+    cluster may have been told by whoever had the state then. seen: the clusterer's posts, and those since its last
+    merge, as `likely` saw them last.
     """
 
     def __init__(
@@ -35,12 +36,13 @@ class Unsettled:
         guessed: Iterable[str] = (),
         fresh: Mapping[str, float] | None = None,
         before_s: float = -math.inf,
+        seen: tuple[int, int] = (0, 0),
     ) -> None:
         self._posts = dict.fromkeys(posts)
         self._fresh = dict(fresh or {})  # those to look for a likely one of → when they came, stream time
         self._guessed = {*guessed, *self._fresh}
         self._before_s = before_s
-        self._seen: tuple[int, int] | None = None  # posts of the clusterer, and those since its last merge, at `likely`
+        self._seen = seen
 
     def saved(self) -> tuple[list[str], list[str], dict[str, float]]:
         """What to go on from."""
@@ -77,7 +79,7 @@ class Unsettled:
         After a merge: None for those that their likely one did not take in.
         """
         posts, unmerged, clock = clusterer.counters.posts, clusterer.unmerged_posts, clusterer.clock
-        before, self._seen = self._seen or (posts, unmerged), (posts, unmerged)
+        before, self._seen = self._seen, (posts, unmerged)
         came = posts - before[0]
         merged = unmerged < before[1] + came
         if came >= clusterer.config.merge_soon_posts:  # the next merge is as soon as the next batch

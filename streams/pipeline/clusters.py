@@ -54,7 +54,8 @@ class ClusterStage:
         saved = msgspec.msgpack.decode(parts[UNSETTLED], type=Saved | list[str])
         if not isinstance(saved, Saved):  # as an earlier version saved it
             saved = Saved(saved, [], {})
-        return cls(clusterer, Unsettled(saved.posts, saved.guessed, saved.fresh, now_s))
+        seen = clusterer.counters.posts, clusterer.unmerged_posts
+        return cls(clusterer, Unsettled(saved.posts, saved.guessed, saved.fresh, now_s, seen))
 
     def changes(self) -> Changes:
         """What changed since the last call, in parts for `restore`; everything at the first."""

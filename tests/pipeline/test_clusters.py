@@ -100,6 +100,13 @@ def test_what_was_told_after_the_last_save_is_taken_back_by_who_goes_on_from_it(
     assert lane.come(130.0, fourth=AWAY)[1]["near"] is None
 
 
+def test_a_merge_in_the_first_batch_after_a_restart_counts(lane):
+    lane.come(62.0, near=NEAR)
+    assert lane.come(63.0, nearer=NEARER)[1].keys() == {"near"}
+    lane.restart(lane.stage.changes().put, 64.0)
+    assert lane.come(130.0, fourth=AWAY)[1]["near"] is None
+
+
 def test_of_posts_that_came_after_the_last_save_too(lane):
     saved, again = lane.stage.changes().put, lane.offset
     lane.come(62.0, near=NEAR)
