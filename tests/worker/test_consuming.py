@@ -1,8 +1,9 @@
-"""Records reach a stream as Faust gives them, without a task each where nothing has to wait."""
+"""Records reach a stream as Faust gives them, without a task each where nothing has to wait, and in company."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -127,6 +128,49 @@ async def test_where_nothing_was_committed_and_the_first_records_are_gone_the_ol
         consumer.assign([place])
         assert await go_back(consumer) == {place: None}
         assert (await consumer.getone(place)).offset == 3
+
+
+@pytest.mark.kafka
+async def test_the_first_record_comes_at_once_and_those_behind_it_together(apache_kafka, tmp_path, monkeypatch):
+    monkeypatch.setattr(consuming, "COMPANY", (consuming.COMPANY[0], 60_000))
+    place, options = TopicPartition(tmp_path.name, 0), {"bootstrap_servers": apache_kafka}
+    async with (
+        AIOKafkaProducer(**options) as producer,
+        AIOKafkaConsumer(auto_offset_reset="earliest", **options) as consumer,
+    ):
+        consumer.assign([place])
+        thread = object.__new__(consuming._Thread)
+        thread.consumer = SimpleNamespace(flow_active=True)
+
+        async def come() -> list[int]:
+            while not (records := await thread._fetch_records(consumer, [place], timeout=1.0)):
+                pass
+            return [len(record.value) for record in records[place]]
+
+        await producer.send_and_wait(place.topic, b"first", partition=0)
+        assert await come() == [5]
+        waiting = asyncio.create_task(come())
+        for size in (2, 3, consuming.COMPANY[0]):
+            await producer.send_and_wait(place.topic, b"." * size, partition=0)
+        assert await waiting == [2, 3, consuming.COMPANY[0]]
+
+
+async def test_after_a_second_without_records_the_next_comes_at_once_again():
+    found: list[dict] = []
+
+    async def fetched_records(*_: object, **__: object) -> dict:
+        return found.pop()
+
+    fetcher = SimpleNamespace(
+        _closed=False, _subscriptions=SimpleNamespace(fetch_context=nullcontext), fetched_records=fetched_records
+    )
+    consumer = SimpleNamespace(_closed=False, _fetcher=fetcher)
+    thread = object.__new__(consuming._Thread)
+    thread.consumer = SimpleNamespace(flow_active=True)
+    for records, asked in (({}, consuming.AT_ONCE), ({"place": []}, consuming.COMPANY), ({}, consuming.AT_ONCE)):
+        found.append(records)
+        assert await thread._fetch_records(consumer, []) == records
+        assert (fetcher._fetch_min_bytes, fetcher._fetch_max_wait_ms) == asked
 
 
 @pytest.mark.parametrize("moved", ["begun", "done"])
