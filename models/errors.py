@@ -8,6 +8,7 @@
     ├── EncoderError           an encoder cannot be loaded or used
     │   ├── BundleError        a bundle is tampered with, truncated or of an unknown format
     │   └── VersionMismatch    vectors of two encoder versions, or of two dimensions, were about to meet
+    ├── Unreadable             what was saved is damaged, or parts of two states
     ├── SampleTooSmall         not enough rows to fit or calibrate what was asked for
     └── ServiceError           Kafka, Redis or a source cannot be reached, or answered nonsense
 
@@ -24,6 +25,7 @@ __all__ = [
     "Rejected",
     "SampleTooSmall",
     "ServiceError",
+    "Unreadable",
     "VersionMismatch",
 ]
 
@@ -47,6 +49,10 @@ class Rejected(CrisisError):
 
 class QueryError(CrisisError):
     """A query pack or a live query change is not valid."""
+
+
+class Unreadable(CrisisError):
+    """What was saved cannot be read back: damaged, or parts of two states."""
 
 
 class LabelError(CrisisError):

@@ -15,7 +15,7 @@ from models.clusters.live import LiveClusters
 from models.clusters.saving import Saver
 from models.clusters.state import FORMAT, Head, Progress, Saved, ledgers
 from models.clusters.trail import Extent, Segment
-from models.errors import ConfigError, CrisisError
+from models.errors import ConfigError, CrisisError, Unreadable
 
 __all__ = ["restore"]
 
@@ -23,7 +23,8 @@ __all__ = ["restore"]
 def restore(parts: Mapping[str, bytes], config: ClusterConfig, saver: Saver) -> tuple[LiveClusters, Progress]:
     """Restore what was written. saver: goes on from these parts.
 
-    Raises CrisisError for what are not the parts of a state of this format, ConfigError if the rows would differ.
+    Raises Unreadable for what are not the parts of a state, CrisisError for one of another format, ConfigError if the
+    rows would differ.
     """
     try:
         head = msgspec.msgpack.decode(parts["head"], type=Head)
@@ -38,7 +39,7 @@ def restore(parts: Mapping[str, bytes], config: ClusterConfig, saver: Saver) -> 
             )
         live = _live(parts, head, config)
     except (KeyError, msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise CrisisError(f"cluster snapshot of {len(parts)} parts is unreadable: {error}; start without it") from error
+        raise Unreadable(f"cluster snapshot of {len(parts)} parts is unreadable: {error}; start without it") from error
     saver.resume(live)
     applied = {origin.lane: origin for origin in head.applied}
     return live, Progress(head.encoder_version, applied, head.merge, head.quick)

@@ -13,6 +13,7 @@ from models.clustering import ClusterConfig, Clusterer
 from models.clusters.state import Changes
 from models.clusters.unsettled import Unsettled
 from models.encoders.protocol import Encoder
+from models.errors import Unreadable
 from models.records import Alert, ClusterEvent, MatchedFrame
 from streams.pipeline.ports import Alerts
 
@@ -44,14 +45,18 @@ class ClusterStage:
     def restore(
         cls, parts: Mapping[str, bytes], config: ClusterConfig, encoder: Encoder, now_s: float = -math.inf
     ) -> ClusterStage:
-        """The state that was saved, re-embedded if it was of another encoder version (cluster ids are kept).
+        """The state that was saved, re-embedded if it was of another encoder version (cluster ids are kept). Raises as
+        `Clusterer.resume`.
 
         now_s: epoch seconds; what was seen before may have been read, and told of, by another worker.
         """
         clusterer = Clusterer.resume(parts, config)
         if clusterer.encoder_version != encoder.version:
             clusterer.rebase(encoder.version, encoder.dim, encoder.encode)
-        saved = msgspec.msgpack.decode(parts[UNSETTLED], type=Saved | list[str])
+        try:
+            saved = msgspec.msgpack.decode(parts[UNSETTLED], type=Saved | list[str])
+        except (KeyError, msgspec.MsgspecError) as error:
+            raise Unreadable(f"what waits for its cluster cannot be read: {error!r}") from error
         if not isinstance(saved, Saved):  # as an earlier version saved it
             saved = Saved(saved, [], {})
         seen = clusterer.counters.posts, clusterer.unmerged_posts
@@ -106,7 +111,7 @@ async def place_alerts(
     told, asked = [], {**guessed, **placed}
     for alert in await known.alerts_of(asked) if asked else []:
         post_id, now = alert.post.id, alert.cluster_id
-        if alert.status != "active":
+        if alert.status != "active" or post_id not in asked:  # an id may be that of an account: asked for, all of its
             continue
         if post_id in placed:
             told += [place_in_cluster(alert, placed[post_id])] if now != placed[post_id] else []

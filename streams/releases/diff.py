@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from models.encoders.ready import Ready
-from models.records import Frame, Post
+from models.records import Frame, Post, account_of
 
 __all__ = ["Change", "Diff", "at_the_end", "diff_versions"]
 
@@ -122,10 +122,14 @@ def _blocks(posts: Iterable[Post]) -> Iterator[list[Post]]:
 
 
 def at_the_end(frames: Iterable[Frame]) -> list[Post]:
-    """Of each post its last text; deleted ones are gone."""
+    """Of each post its last text; deleted ones are gone, and those of deleted accounts."""
     posts: dict[str, Post] = {}
+    of: dict[str, set[str]] = {}  # account → posts
     for frame in frames:
-        posts.update({p.id: p for p in frame.posts})
+        for post in frame.posts:
+            posts[post.id] = post
+            of.setdefault(account_of(post.id), set()).add(post.id)
         for deletion in frame.deletions:
-            posts.pop(deletion.id, None)
+            for gone in of.pop(deletion.id, {deletion.id}):
+                posts.pop(gone, None)
     return list(posts.values())

@@ -168,7 +168,7 @@ class Takeover:
     # -- in the background
 
     async def _follow(self) -> None:
-        await self._learn()
+        await until_done(self._learn, (Exception,), self._not_learnt, longest_s=self._most_wait_s, pause=asyncio.sleep)
         while True:
             with contextlib.suppress(TimeoutError):  # looks now and then whether an old version may go
                 async with asyncio.timeout(self._keep_s / 4):  # not wait_for: in 3.11 it may swallow a cancellation
@@ -182,6 +182,9 @@ class Takeover:
                     await self._switch()  # the current version first; it does not wait for the staged one
                 self.trouble = ""
                 metrics.takeover_trouble.set(0)
+
+    def _not_learnt(self, error: BaseException, pause_s: float) -> None:
+        self._tell(f"what people taught is not learnt: {error!r} (again in {pause_s:.0f} s)")
 
     async def _try_until_loaded(self, name: str) -> None:
         if name in self._loaded:

@@ -14,6 +14,7 @@ lane; alerts carry a revision, clusters a version, and only a newer one replaces
 | gone:ID | a deleted post or account |
 | repeats:ID | how often a post was repeated, expires with the fold window |
 | clusters, cluster, cluster-ver | zset by last post; hash id → ClusterEvent JSON; hash id → version |
+| clusters-gone | zset by last post: ids whose version alone is kept |
 | latency | list of the newest end-to-end latencies, milliseconds |
 | workers, sources-at | hashes: worker → WorkerStatus JSON, source → SourceStatus JSON (status.py) |
 | proposals | clusters the last audit would merge |

@@ -10,6 +10,7 @@ for i, event in ipairs(cmsgpack.unpack(ARGV[4])) do
     if gone then
       redis.call('HDEL', p .. 'cluster', id)
       redis.call('ZREM', p .. 'clusters', id)
+      redis.call('ZADD', p .. 'clusters-gone', at, id)
     else
       redis.call('HSET', p .. 'cluster', id, json)
       redis.call('ZADD', p .. 'clusters', at, id)
@@ -17,7 +18,7 @@ for i, event in ipairs(cmsgpack.unpack(ARGV[4])) do
     redis.call('PUBLISH', p .. 'live-clusters', json)
   end
 end
-for _, key in ipairs({'cluster', 'cluster-ver', 'clusters'}) do redis.call('EXPIRE', p .. key, ARGV[3]) end
+for _, key in ipairs({'cluster', 'cluster-ver', 'clusters', 'clusters-gone'}) do redis.call('EXPIRE', p .. key, ARGV[3]) end
 local over = redis.call('ZCARD', p .. 'clusters') - most
 if over > 0 then
   for _, id in ipairs(redis.call('ZRANGE', p .. 'clusters', 0, over - 1)) do
@@ -25,5 +26,11 @@ if over > 0 then
     redis.call('HDEL', p .. 'cluster-ver', id)
     redis.call('ZREM', p .. 'clusters', id)
   end
+end
+-- A late word must not bring back what is gone, so its version stays; of four times as many as are kept, the newest.
+over = redis.call('ZCARD', p .. 'clusters-gone') - 4 * most
+if over > 0 then
+  for _, id in ipairs(redis.call('ZRANGE', p .. 'clusters-gone', 0, over - 1)) do redis.call('HDEL', p .. 'cluster-ver', id) end
+  redis.call('ZREMRANGEBYRANK', p .. 'clusters-gone', 0, over - 1)
 end
 return 0

@@ -13,6 +13,7 @@ from models.audit import propose_merges
 from models.clustering import ClusterConfig
 from models.encoders.protocol import Encoder
 from models.encoders.ready import Loaded
+from models.errors import ServiceError, Unreadable
 from models.records import ClusterEvent, MatchedFrame, Origin
 from streams import metrics
 from streams.pipeline.clusters import ClusterStage, place_alerts
@@ -37,6 +38,8 @@ class Cluster(Handler):
     The clusterer's state lives in memory; a frame is acknowledged when a snapshot that contains it is saved. After a
     crash or a rebalance the next owner restores the snapshot, reads on from the last acknowledged frame, and skips
     what the snapshot already holds. State that holds what could not be told is dropped: no snapshot is taken of it.
+    So is one that another worker has loaded meanwhile, and then the process ends: it has frames in hand that are in no
+    snapshot, and would go on behind them.
     """
 
     name = "cluster"
@@ -49,6 +52,7 @@ class Cluster(Handler):
         self._compares: tuple[Loaded, Encoder] | None = None  # a version, and what it compares posts by
         self._held: Events = []
         self._posts = 0  # applied since the last save
+        self._forgot = 0  # how often the state was given up
         self._turn = asyncio.Lock()  # a snapshot holds whole batches: what is in it has been told
 
     def given_up(self, value: bytes, origin: Origin) -> list[tuple[Origin, Counts]]:
@@ -58,6 +62,7 @@ class Cluster(Handler):
     def forget(self) -> None:
         """The partition moved to another worker: the next frames start from the saved snapshot."""
         self.stage, self._held, self._posts, self._compares = None, [], 0, None
+        self._forgot += 1
         self.applied.clear()
 
     async def __call__(self, events: Events) -> Events:
@@ -69,7 +74,10 @@ class Cluster(Handler):
 
     async def _apply(self, events: Events) -> None:
         if self.stage is None:
-            self.stage = await self._restore()
+            before, restored = self._forgot, await self._restore()
+            if self._forgot != before:  # the partition moved meanwhile: whoever has it reads these frames again
+                return
+            self.stage = restored
         stage = self.stage
         await self._version.follow(stage, *await self._current())
         frames = await self._version.bring(await self._decode(events))
@@ -145,9 +153,8 @@ class Cluster(Handler):
         if kept is None:  # it moved meanwhile: its new owner's snapshots are the ones that count
             return
         if kept is Kept.MOVED:
-            log.warning("another worker has taken over the clusters: giving them up here")
             self.forget()
-            return
+            raise ServiceError("another worker has loaded the clusters meanwhile: beginning anew, with what is saved")
         for event in held:
             event.ack()
         metrics.clusters.set(stage.clusterer.size)
@@ -170,9 +177,12 @@ class Cluster(Handler):
         saved = await self.runtime.snapshots.load()
         encoder, config = await self._current()
         self._version.begin(encoder)
-        if saved is None:
-            return ClusterStage.new(config, encoder.dim, encoder.version)
-        return await self.runtime.compute("cluster", ClusterStage.restore, saved, config, encoder, time.time())
+        if saved is not None:
+            try:
+                return await self.runtime.compute("cluster", ClusterStage.restore, saved, config, encoder, time.time())
+            except Unreadable as error:  # the stream goes on: clusters come again, and no worker could ever read it
+                log.critical("the saved clusters are lost, they begin anew: %s", error)
+        return ClusterStage.new(config, encoder.dim, encoder.version)
 
     async def _current(self) -> tuple[Encoder, ClusterConfig]:
         """What the version that serves compares posts by, and the settings with its thresholds.

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from models.cutting import end_of
 from models.encoders.protocol import Encoder
 from models.encoders.ready import Ready
 from models.errors import CrisisError
@@ -20,7 +21,7 @@ from streams.releases.serving import Serving
 from streams.releases.trial import embed_canary, timed
 from streams.worker.stage import Events, Handler
 
-__all__ = ["Embed"]
+__all__ = ["Embed", "once_each"]
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ class Embed(Handler):
     name, gives = "embed", "posts.embedded"
 
     async def __call__(self, events: Events) -> Events:
-        frames = await self._decode(events)
+        frames = once_each(await self._decode(events))
         self.runtime.pace.took("posts.clean", len(events), sum(len(frame.posts) for frame in frames))
         if any(frame.origin.turn for frame in frames):
             frames = await self._read_again(frames)
@@ -108,6 +109,18 @@ class Embed(Handler):
             await self.runtime.trial.embedded(serving, frame, ready, failed, share_s)
 
 
+def once_each(frames: Sequence[Frame]) -> list[Frame]:
+    """Of frames of one origin the longest, where the first of them stood: the first stage was killed between sending
+    and committing. What waits of a frame is found by its origin.
+    """
+    longest: dict[Origin, Frame] = {}
+    for frame in frames:
+        known = longest.get(frame.origin)
+        if known is None or end_of(frame) > end_of(known):
+            longest[frame.origin] = frame
+    return list(longest.values())
+
+
 def embed_frames(frames: list[Frame], encoder: Encoder) -> tuple[list[EmbeddedFrame], list[tuple[Origin, Post, str]]]:
     """Embed several frames in one encoder call. A post no encoder call survives is left out and returned with its
     error.
@@ -130,5 +143,6 @@ def embed_frames(frames: list[Frame], encoder: Encoder) -> tuple[list[EmbeddedFr
                 good.append(post)
             except Exception as error:
                 poison.append((frame.origin, post, f"{type(error).__name__}: {error}"))
-        kept.append(stages.embed(msgspec.structs.replace(frame, posts=good), encoder))
+        elsewhere = frame.elsewhere + len(frame.posts) - len(good)
+        kept.append(stages.embed(msgspec.structs.replace(frame, posts=good, elsewhere=elsewhere), encoder))
     return kept, poison

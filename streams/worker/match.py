@@ -39,15 +39,18 @@ class Match(Handler):
         known = WithBatch(self.view, [])
         await known.gone({alert.post.id for one in matched for alert in one.alerts})  # of all in one round trip
         begun_before: set[Origin] = set()
+        frames_on: list[Frame] = []
         for one in matched:
             known.given += await stages.with_withdrawals(one.frame, one.alerts, known)
-            for frame in (one.frame, *(await self._first_put_by(one, begun_before))):
-                await self.outbox.send_frame(frame)
+            frames_on += [one.frame, *(await self._first_put_by(one, begun_before))]
         given = known.given
         await self.outbox.send_alerts(given)
         await self.outbox.delivered()
-        metrics.show_bars(self.runtime.bars.now)
         await self.view.put_alerts(given)
+        for frame in frames_on:  # after its alerts are known: the clusterer looks for them as soon as it has the frame
+            await self.outbox.send_frame(frame)
+        await self.outbox.delivered()
+        metrics.show_bars(self.runtime.bars.now)
         if (vault := self.runtime.vault) is not None:
             await vault.prolong([alert.post.id for alert in given if alert.status == "active"])
         await self._count(matched)

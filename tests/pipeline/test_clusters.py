@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from models.clusters.unsettled import AFTER_S, UNTIL_S
+from models.errors import Unreadable
 from models.records import Deletion, Match, MatchedFrame, Origin, Post
 from streams.pipeline.clusters import UNSETTLED, ClusterStage, place_alerts
 from streams.pipeline.memory import MemoryAlerts
@@ -128,6 +129,20 @@ async def test_a_likely_cluster_fills_in_and_takes_back_but_never_contradicts(na
     await known.put_alerts([alert_for("p1", cluster=named)])
     told = await place_alerts({}, known, {"p1": likely})
     assert [alert.cluster_id for alert in told] == ([] if then == named else [then])
+
+
+async def test_alerts_of_another_post_are_left_alone_where_an_id_is_also_an_account():
+    known = MemoryAlerts()
+    await known.put_alerts([alert_for("bob"), alert_for("bob/1")])
+    told = await place_alerts({}, known, {"bob": "c1"}) + await place_alerts({"bob": "c2"}, known)
+    assert [(alert.post.id, alert.cluster_id) for alert in told] == [("bob", "c1"), ("bob", "c2")]
+
+
+def test_what_is_not_all_there_is_told_as_unreadable(lane):
+    saved = lane.stage.changes().put
+    for part in (UNSETTLED, "head"):
+        with pytest.raises(Unreadable):
+            lane.restart({name: each for name, each in saved.items() if name != part}, 64.0)
 
 
 def test_the_list_that_an_earlier_version_saved_is_read_as_posts_that_wait(lane):

@@ -161,6 +161,16 @@ async def test_a_deletion_withdraws_the_posts_alerts(encoder, matcher):
     )
 
 
+async def test_an_edit_withdraws_nothing_of_posts_whose_ids_begin_with_its_own(encoder, matcher):
+    known = MemoryAlerts()
+    await settled(
+        Frame(Origin(0, 0), [Post(i, HELP, 1.0, 10.0, "en") for i in ("ann", "ann/1")]), encoder, matcher, known
+    )
+    edit = Post("ann", "fine weather today", 1.0, 20.0, "en", kind="update")
+    told = await settled(Frame(Origin(0, 1), [edit]), encoder, matcher, known)
+    assert [(alert.post.id, alert.status) for alert in told] == [("ann", "withdrawn")]
+
+
 @pytest.mark.parametrize("cause", ["deleted", "edited"])
 async def test_a_withdrawal_says_nothing_of_what_the_post_said_or_where(encoder, matcher, cause):
     known = MemoryAlerts()

@@ -119,6 +119,15 @@ def test_the_last_text_of_an_edited_post_counts_and_a_deleted_one_not():
     assert [p.text for p in at_the_end(frames)] == ["other"]
 
 
+def test_of_an_account_that_was_deleted_no_post_is_compared():
+    posts = [Post(i, i, 1.0, 1.0) for i in ("ann/1", "ann/2", "ann", "bob/1", "ann2")]
+    frames = [
+        Frame(Origin(0, 0), posts),
+        Frame(Origin(0, 1), [], deletions=[Deletion("ann", 3.0), Deletion("bob/1", 3.0)]),
+    ]
+    assert [p.id for p in at_the_end(frames)] == ["ann2"]
+
+
 async def test_a_file_is_read_as_the_pipeline_would(tmp_path):
     lines = [
         {"id": "a", "text": "we need water at the school", "author": "ann"},

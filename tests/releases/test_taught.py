@@ -8,6 +8,7 @@ from models.errors import VersionMismatch
 from models.feedback.records import Label
 from models.feedback.teach import teach
 from streams.pipeline import stages
+from streams.releases import takeover as takeover_module
 from streams.releases.release import Release
 from streams.releases.takeover import Takeover
 from streams.releases.versions import load_version, make_ready
@@ -39,6 +40,24 @@ def scores(ready: Ready) -> np.ndarray:
     """(posts, queries): what bars are held against, with what was taught."""
     vectors = ready.encoder.encode([post.text for post in POSTS])
     return np.stack([ready.matcher.standings(post, vector) for post, vector in zip(POSTS, vectors, strict=True)])
+
+
+async def test_what_cannot_be_learnt_at_a_start_is_told_and_keeps_no_version_from_taking_over(shop, monkeypatch):
+    chosen, names, _ = shop
+    told: list[str] = []
+
+    def fail(*_: object) -> None:
+        raise MemoryError("too many texts")
+
+    monkeypatch.setattr(takeover_module, "teach", fail)
+    takeover = Takeover(chosen, most_wait_s=0.01)
+    monkeypatch.setattr(takeover, "_tell", lambda trouble: (told.append(trouble), monkeypatch.undo()))
+    release = Release().use(names["v1"], 0.0)
+    await takeover.start(release, QUERIES, said("v1"))
+    await takeover.apply(release.use(names["v2"], 0.0))
+    assert (await takeover.until(lambda s: s.current.name == names["v2"])).current.matcher.feedback.corrections
+    await takeover.stop()
+    assert len(told) == 1 and "too many texts" in told[0]
 
 
 @pytest.mark.parametrize("name", ["v2", "v3"])  # of the same dimension, where an old correction would fit; of another

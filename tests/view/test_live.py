@@ -116,6 +116,35 @@ async def test_parts_of_two_workers_never_mix(view):
     assert await new.load() == {"a": b"old", "b": b"new"}
 
 
+async def test_parts_are_not_saved_over_an_older_state_of_a_redis_that_came_back(view):
+    """A fail-over, a power cut: it has what was saved before, and not what these parts go on from."""
+    snapshots = Snapshots(view.redis, Settings())
+    await snapshots.save(Changes({"a": b"1", "b": b"1"}, [], True))
+    older = await view.redis.dump(view.key("snapshot-parts"))
+    assert await snapshots.save(Changes({"a": b"2"}, ["b"], False)) is Kept.SAVED
+    await view.redis.restore(view.key("snapshot-parts"), 0, older, replace=True)
+    assert await snapshots.save(Changes({"c": b"3"}, [], False)) is Kept.LOST
+    assert await Snapshots(view.redis, Settings()).load() == {"a": b"1", "b": b"1"}
+
+
+async def test_state_of_a_version_that_did_not_number_its_saves_is_saved_anew_as_a_whole(view):
+    await view.redis.hset(view.key("snapshot-parts"), mapping={"owner": "before", "a": b"1"})
+    snapshots = Snapshots(view.redis, Settings())
+    assert await snapshots.load() == {"a": b"1"}
+    assert await snapshots.save(Changes({"b": b"1"}, [], False)) is Kept.LOST
+    assert await snapshots.save(Changes({"a": b"1", "b": b"1"}, [], True)) is Kept.SAVED
+
+
+async def test_of_clusters_that_went_no_more_is_kept_than_keeps_late_words_from_bringing_them_back(view):
+    for n in range(100):
+        await view.put_clusters(
+            [event(n, cluster_id=f"c{n}"), event(n + 1, cluster_id=f"c{n}", event="expire")], most=10
+        )
+    assert await view.redis.hlen(view.key("cluster-ver")) == await view.redis.zcard(view.key("clusters-gone")) == 40
+    await view.put_clusters([event(99, cluster_id="c99")])
+    assert await view.clusters() == []
+
+
 async def test_parts_are_not_saved_where_the_rest_is_gone(view):
     snapshots = Snapshots(view.redis, Settings())
     await snapshots.save(Changes({"a": b"1"}, [], True))

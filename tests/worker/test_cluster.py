@@ -12,6 +12,7 @@ from models.clusters.state import Changes
 from models.encoders.cluster_thresholds import TunedClusters
 from models.encoders.ready import Loaded
 from models.encoders.registry import OWN
+from models.errors import ServiceError
 from models.records import Alert, MatchedFrame, Origin, Post
 from streams import metrics
 from streams.config import load_settings
@@ -286,12 +287,44 @@ async def test_what_redis_lost_is_saved_again_whole(agent):
     assert event.acked and restored.clusterer.counters.posts == 120
 
 
-async def test_state_that_another_worker_took_over_is_given_up_unacknowledged(agent):
+async def test_state_that_another_worker_took_over_is_given_up_unacknowledged_and_ends_the_process(agent):
+    """It has frames in hand that are in nobody's snapshot: only who begins anew reads them again."""
     event = Event(1)
     await agent([event])
     agent.view.answers = (Kept.MOVED,)
-    await agent.save()
+    with pytest.raises(ServiceError, match="another worker"):
+        await agent.save()
     assert agent.stage is None and not event.acked and agent.view.snapshot is None
+
+
+async def test_state_that_is_loaded_when_the_partition_leaves_is_not_used(agent):
+    loading, may = asyncio.Event(), asyncio.Event()
+
+    async def load() -> None:
+        loading.set()
+        await may.wait()
+
+    agent.view.load = load
+    event = Event(1)
+    work = asyncio.create_task(agent([event]))
+    await loading.wait()
+    agent.forget()
+    may.set()
+    await work
+    await agent.save()
+    assert agent.stage is None and not event.acked and agent.view.snapshot is None and not agent.outbox.told
+
+
+async def test_a_snapshot_that_cannot_be_read_ends_no_worker(agent, caplog):
+    await agent([Event(1)])
+    await agent.save()
+    del agent.view.snapshot["waiting"]
+    agent.forget()
+    event = Event(2)
+    await agent([event])
+    await agent.save()
+    assert event.acked and agent.stage.clusterer.counters.posts == 60
+    assert "the saved clusters are lost" in caplog.text
 
 
 async def test_a_save_that_failed_keeps_its_frames_for_the_next_which_is_whole(agent):

@@ -12,7 +12,7 @@ from streams.config import load_settings
 from streams.pipeline.frames import encode_frame, join_frames
 from streams.view.live import LiveView
 from streams.worker.cluster import Cluster
-from streams.worker.embed import Embed
+from streams.worker.embed import Embed, once_each
 from streams.worker.match import Match, Matched
 from streams.worker.normalise import Normalise
 from streams.worker.waiting import CALL_POSTS, TakeUp, Waiting, _put_by_at
@@ -72,6 +72,12 @@ async def made(redis_url):
 def record(*frames: Frame) -> SimpleNamespace:
     value = join_frames([encode_frame(frame) for frame in frames])
     return SimpleNamespace(value=value, message=SimpleNamespace(partition=0, offset=5))
+
+
+def test_of_two_copies_of_a_frame_the_longer_is_read_where_the_first_stood():
+    whole, piece = Frame(Origin(0, 1), some(1, 4)), Frame(Origin(0, 1), some(1, 2))
+    rest, other = Frame(Origin(0, 1, 2), some(1, 2)), Frame(Origin(0, 2), some(2, 1))
+    assert once_each([piece, rest, other, whole, other]) == [whole, rest, other]
 
 
 GIVEN_UP = {

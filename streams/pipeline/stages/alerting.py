@@ -40,17 +40,21 @@ async def with_withdrawals(frame: MatchedFrame, alerts: list[Alert], known: Aler
         await known.mark_gone([d.id for d in frame.deletions])
     gone = await known.gone({a.post.id for a in alerts}) if alerts else set()
     kept = [a for a in alerts if a.post.id not in gone]
-    causes = {p.id: p for p in frame.posts if p.kind == "update"} | {d.id: d for d in frame.deletions}
-    earlier = {a.alert_id: a for a in await known.alerts_of(causes)} if causes else {}
+    deleted = {d.id: d for d in frame.deletions}
+    changed = {p.id: p for p in frame.posts if p.kind == "update"} | deleted
+    earlier = {a.alert_id: a for a in await known.alerts_of(changed)} if changed else {}
     ids = {a.alert_id for a in kept}
+    causes = (  # what is deleted may be an account, with all posts of its; what is edited is itself alone
+        (a, cause) for a in earlier.values() if (cause := changed.get(a.post.id) or deleted.get(account_of(a.post.id)))
+    )
     return [after(earlier.get(a.alert_id), a) for a in kept] + [
-        blank(withdraw(a, causes.get(a.post.id) or causes[account_of(a.post.id)]))
-        for a in earlier.values()
-        if a.status == "active" and a.alert_id not in ids and not _is_older(causes.get(a.post.id), a)
+        blank(withdraw(a, cause))
+        for a, cause in causes
+        if a.status == "active" and a.alert_id not in ids and not _is_older(cause, a)
     ]
 
 
-def _is_older(cause: Post | Deletion | None, alert: Alert) -> bool:
+def _is_older(cause: Post | Deletion, alert: Alert) -> bool:
     """Was this edit seen before what was told, so that it says nothing against it?"""
     return isinstance(cause, Post) and alert.seen_at > rfc3339(cause.seen_at)
 
