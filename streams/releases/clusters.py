@@ -29,6 +29,7 @@ __all__ = ["ClusterVersion"]
 
 log = logging.getLogger(__name__)
 
+AGAIN_S = 30.0
 AT_ONCE = 256  # texts read between two turns of the stream in the encoder's thread: about 10 ms
 
 
@@ -72,7 +73,13 @@ class ClusterVersion:
             self._reading = current, asyncio.create_task(self._read(texts, current))
         if not self._reading[1].done():
             return
-        known = self._reading[1].result()
+        try:
+            known = self._reading[1].result()
+        except Exception:  # the stream goes on with the clusters as they are
+            log.exception("the clusters' texts cannot be read by %s: again in %.0f s", current.version, AGAIN_S)
+            texts = await self._compute("cluster", sample_texts, clusterer)
+            self._reading = current, asyncio.create_task(self._read(texts, current, AGAIN_S))
+            return
         await self._compute("cluster", rebase, clusterer, current, known, config)
         log.info(
             "clusters moved from encoder %s to %s (join at %g, merge at %g)",
@@ -83,7 +90,8 @@ class ClusterVersion:
         )
         self.begin(current)
 
-    async def _read(self, texts: list[str], encoder: Encoder) -> Known:
+    async def _read(self, texts: list[str], encoder: Encoder, after_s: float = 0.0) -> Known:
+        await asyncio.sleep(after_s)
         known: dict[str, np.ndarray] = {}
         for start in range(0, len(texts), AT_ONCE):
             some = texts[start : start + AT_ONCE]

@@ -21,7 +21,7 @@ from streams.releases.serving import Serving
 from streams.releases.trial import embed_canary, timed
 from streams.worker.stage import Events, Handler
 
-__all__ = ["Embed", "once_each"]
+__all__ = ["Embed", "embed_frames", "once_each"]
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Embed(Handler):
             embedded += tried
         for origin, post, error in poison:
             await self._refuse(origin, "stage_error", error, msgspec.msgpack.encode(post), 0)
-            await self.view.count(f"poison:{post.id}", origin, {"counts": {"rejected": 1}})
+        await self.view.count_all("poison", [(origin, {"counts": {"rejected": 1}}) for origin, _, _ in poison])
         for frame in embedded:
             left = waiting.get(frame.origin, [])
             await self.outbox.send_frame(msgspec.structs.replace(frame, waiting=left))
@@ -122,8 +122,8 @@ def once_each(frames: Sequence[Frame]) -> list[Frame]:
 
 
 def embed_frames(frames: list[Frame], encoder: Encoder) -> tuple[list[EmbeddedFrame], list[tuple[Origin, Post, str]]]:
-    """Embed several frames in one encoder call. A post no encoder call survives is left out and returned with its
-    error.
+    """Embed several frames in one encoder call. A post no encoder call survives is left out and returned with its own
+    origin and its error.
     """
     texts = [post.text for frame in frames for post in frame.posts]
     metrics.encode_posts.observe(len(texts))
@@ -137,12 +137,13 @@ def embed_frames(frames: list[Frame], encoder: Encoder) -> tuple[list[EmbeddedFr
     kept, poison = [], []
     for frame in frames:
         good = []
-        for post in frame.posts:
+        for item, post in enumerate(frame.posts, frame.origin.item):
             try:
                 encoder.encode([post.text])
                 good.append(post)
             except Exception as error:
-                poison.append((frame.origin, post, f"{type(error).__name__}: {error}"))
+                origin = msgspec.structs.replace(frame.origin, item=item)
+                poison.append((origin, post, f"{type(error).__name__}: {error}"))
         elsewhere = frame.elsewhere + len(frame.posts) - len(good)
         kept.append(stages.embed(msgspec.structs.replace(frame, posts=good, elsewhere=elsewhere), encoder))
     return kept, poison

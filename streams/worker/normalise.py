@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import islice
 
+from models.posts import split_lines
 from models.records import Frame, Origin
 from streams import metrics
 from streams.pipeline import stages
@@ -49,7 +50,7 @@ class Normalise(Handler):
 
     def given_up(self, value: bytes, origin: Origin) -> list[tuple[Origin, Counts]]:
         """As many posts as it has lines: it is not read again."""
-        lines = value.count(b"\n") + 1
+        lines = len(split_lines(value))
         told = refused(lines)
         return [(origin, told | {"counts": told["counts"] | {"read": lines}})]
 

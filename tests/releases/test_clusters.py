@@ -9,6 +9,7 @@ from models.encoders.load import load_encoder
 from models.records import MatchedFrame, Origin, Post
 from streams.pipeline.clusters import ClusterStage
 from streams.pipeline.frames import pack_vectors
+from streams.releases import clusters
 from streams.releases.clusters import ClusterVersion, rebase, sample_texts
 from tests.releases.tiny import rotated_bundle, tiny_bundle
 
@@ -60,6 +61,23 @@ async def play(moving: ClusterVersion, clusterer: Clusterer, plan: list[tuple[ob
         await moving.follow(ClusterStage(clusterer, {}), current, ClusterConfig())
         clusterer.add_all(await moving.bring([frame(number, made_by)]))
         await asyncio.sleep(0)
+
+
+async def test_texts_that_cannot_be_read_end_nothing_and_are_read_again(encoders, monkeypatch):
+    v1, v2, _ = encoders
+    monkeypatch.setattr(clusters, "AGAIN_S", 0.0)
+    fails = iter([MemoryError("too many texts")])
+
+    async def now_and_then(thread, work, *args):
+        if thread == "encode" and (error := next(fails, None)):
+            raise error
+        return await inline(thread, work, *args)
+
+    clusterer = Clusterer(ClusterConfig(), v1.dim, v1.version)
+    moving = ClusterVersion(now_and_then)
+    moving.begin(v1)
+    await play(moving, clusterer, [(v1, v1)] * 4 + [(v1, v2)] * 20)
+    assert clusterer.encoder_version == v2.version and next(fails, None) is None
 
 
 async def test_ids_go_on_over_a_swap_and_back_and_equal_a_run_without_one(encoders):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from redis.asyncio import Redis
 
+from models.cutting import end_of
 from models.records import EmbeddedFrame, Frame, MatchedFrame, Origin, Post, PutBy
 from streams.config import load_settings
 from streams.pipeline.frames import encode_frame, join_frames
 from streams.view.live import LiveView
 from streams.worker.cluster import Cluster
-from streams.worker.embed import Embed, once_each
+from streams.worker.embed import Embed, embed_frames, once_each
 from streams.worker.match import Match, Matched
 from streams.worker.normalise import Normalise
 from streams.worker.waiting import CALL_POSTS, TakeUp, Waiting, _put_by_at
@@ -158,3 +160,33 @@ async def test_what_waits_of_a_frame_is_sent_as_it_was_divided_first_though_it_i
     assert await handler._first_put_by(first, set()) == first.put_by  # nothing was counted: it may not have been sent
     await handler.view.count("match", Origin(0, 1), {"counts": {"no_match": 1, "put_by": 1}})
     assert await handler._first_put_by(anew, set()) == []
+
+
+async def test_of_a_record_that_is_given_up_unread_lines_count_as_posts_and_blank_ones_as_none(made):
+    event = SimpleNamespace(value=b'{"id": 1}\n\n{"id": 2}\n', message=SimpleNamespace(partition=0, offset=5))
+    handler = made(Normalise)
+    await handler.give_up(event, "workers died on it")
+    counts = await handler.view.counts()
+    assert (counts["read"], counts["rejected"]) == (2, 2)
+
+
+class Choking:
+    """An encoder that no call with a certain text survives."""
+
+    version, dim = "v", 2
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        if any("0 of" in text for text in texts):
+            raise RuntimeError("no")
+        return np.ones((len(texts), 2), np.float32)
+
+
+def test_posts_that_no_encoder_call_survives_have_places_of_their_own_and_shift_no_other():
+    frames = [Frame(Origin(0, 1, 7), [*some(1, 2), *some(2, 2)]), Frame(Origin(0, 2), some(3, 1))]
+    embedded, poison = embed_frames(frames, Choking())
+    assert [(origin.offset, origin.item, post.id) for origin, post, _ in poison] == [
+        (1, 7, "p1-0"),
+        (1, 9, "p2-0"),
+        (2, 0, "p3-0"),
+    ]
+    assert [end_of(frame) for frame in embedded] == [end_of(frame) for frame in frames]
