@@ -3,7 +3,8 @@
     named_in("water rising fast in Les Cayes, send boats")      → [Mention(Les Cayes, Sud, HT …, confidence .7)]
 
 Every run of one to five words is looked for in the table of places (models/places/gazetteer.py), as far as any name
-begins with them, and the longest that is a name is taken; in scripts without spaces every run of two to eight letters.
+begins with them, and the longest that is a name is taken; in scripts without spaces every run of a few letters, each
+with its vowel signs (`names.runs`).
 Left out: links and mentions of people, words in small letters in a text that uses capitals, what follows Hurricane,
 Cyclone and their like in many languages, and names that are words people write all day. Which of several places of one
 name is meant: models/places/meant.py.
@@ -27,7 +28,7 @@ from msgspec import Struct
 
 from models.places.gazetteer import Gazetteer, Place, radius_km, within
 from models.places.meant import Name, meant_beside, named
-from models.places.names import MOST_TOGETHER, UNSPACED, fold, unjoined, words
+from models.places.names import MARKS, MOST_TOGETHER, SIGNED, UNSPACED, fold, runs, unjoined, words
 
 __all__ = ["LEAST_CONFIDENCE", "WEIGHTS", "Find", "Mention", "finds", "lies_in", "named_in"]
 
@@ -35,6 +36,7 @@ READ_CHARS, MOST_WORDS = 1_000, 150  # of a post: bounds what it costs
 KEPT = 8_192  # words as they are written: of those of 30,000 posts of many crises 85 % were among them; 3 MB
 LETTERS = 40  # of a word that is kept
 LONGEST_RUN = 8  # letters of a name in a script without spaces
+LONGEST_SIGNED = 12  # the same where vowels are marks: "กรุงเทพมหานคร" (Bangkok) has ten; four names in a hundred more
 SHOWN = 3  # places told of one post
 LEAST_CONFIDENCE = 0.25  # below it a find is told nobody
 POSSIBLE = 0.1  # share of the people of all places of a name from which a place may be meant
@@ -52,7 +54,7 @@ WEIGHTS = {
 }
 
 _IGNORED = re.compile(r"https?://\S+|www\.\S+|@\w+|＠\w+")  # each branch begins with a letter: three times as fast
-_TAG = re.compile(r"[#＃](\w+)")
+_TAG = re.compile(rf"[#＃](\w(?:\w|(?![\x00-\x7f])[{MARKS}\u200b-\u200d])*)")
 _HUMP = re.compile(r"(?<=[a-zà-ÿ])(?=[A-ZÀ-Þ])|(?<=[^\W\d_])(?=\d)")
 _STORMS = frozenset(
     "hurricane hurricanes cyclone cyclones typhoon storm tropical ts huracan tormenta ciclon tifon ouragan tempete "
@@ -178,7 +180,7 @@ def finds(text: str, gazetteer: Gazetteer) -> list[Find]:
             }
             found.append(_Hit(word.start, every[at + taken - 1].end, name, features))
         elif word.said.unspaced:
-            found += _unspaced(word, gazetteer)
+            found += _unspaced(word, text[word.start : word.end], gazetteer)
         at += taken
     return _weighed(found, gazetteer)
 
@@ -235,23 +237,16 @@ def _longest(every: Sequence[_Word], at: int, cased: bool, gazetteer: Gazetteer)
     return longest
 
 
-def _unspaced(word: _Word, gazetteer: Gazetteer) -> Iterator[_Hit]:
-    """Names inside a run of a script without spaces."""
-    letters = word.said.key
-    if len(letters) != word.end - word.start:
-        return  # folding moved its letters: where a name stands is not known
-    for run in UNSPACED.finditer(letters):
-        spans = [(at, length) for at in range(*run.span()) for length in range(2, min(LONGEST_RUN, run.end() - at) + 1)]
-        known = gazetteer.known([letters[at : at + length] for at, length in spans])
-        end = run.start()
-        for at, length in sorted((spans[i] for i in np.flatnonzero(known)), key=lambda span: (span[0], -span[1])):
-            if at < end:
-                continue
-            name = named(letters[at : at + length], gazetteer)
-            if name.named:
-                several = {"bias": 1.0, "several": float(length > 2), "tag": float(word.part)}
-                yield _Hit(word.start + at, word.start + at + length, name, several)
-                end = at + length
+def _unspaced(word: _Word, written: str, gazetteer: Gazetteer) -> Iterator[_Hit]:
+    """Names inside a word of a script without spaces, of those that begin together the longest."""
+    every = runs(written, LONGEST_SIGNED if SIGNED.search(word.said.key) else LONGEST_RUN)
+    known = np.flatnonzero(gazetteer.known([key for _, _, _, key in every]))
+    last = 0
+    for start, end, letters, key in sorted((every[at] for at in known), key=lambda run: (run[0], -run[1])):
+        if start >= last and (name := named(key, gazetteer)).named:
+            several = {"bias": 1.0, "several": float(letters > 2), "tag": float(word.part)}
+            yield _Hit(word.start + start, word.start + end, name, several)
+            last = end
 
 
 def _weighed(found: Sequence[_Hit], gazetteer: Gazetteer) -> list[Find]:

@@ -3,19 +3,51 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from models.errors import QueryError
 from models.filters import Where, located
 from models.places.gazetteer import Gazetteer, radius_km, within
 from models.places.mentions import _AFTER, finds, lies_in, named_in
-from models.places.names import code, fold, keys
+from models.places.names import code, fold, keys, words
 from models.records import Geo, Post
 from training.places import Entry, around, said_names, said_otherwise, table
 
 PLACES = Gazetteer.bundled()
+
+
+SIGNED = {  # scripts without spaces: consonants, vowel signs
+    "Thai": ("กขคงจชดตทนบปพมยรลวสหอ", "ัิีึืุู็่้"),
+    "Lao": ("ກຂຄງຈຊດຕທນບປພມຢຣລວສຫ", "ັິີຶືຸູ່້"),
+    "Myanmar": ("ကခဂငစဆတထဒနပဖဗမယရလဝသဟ", "ါာိီုူေဲ"),
+    "Khmer": ("កខគងចឆជតថទនបផពមយរលវសហ", "ាិីឹឺុូួេែៃោៅ"),
+}
+MARKED = SIGNED | {
+    "Devanagari": ("कखगचजतदनपबमयरलवसह", "ािीुूेैोौ"),
+    "Tamil": ("கஙசஞடணதநபமயரலவழளறன", "ாிீுூெேை"),
+    "Tibetan": ("ཀཁགངཅཆཇཉཏཐདནཔཕབམ", "ིེོུ"),
+    "Thaana": ("ހށނރބޅކއވމފދތލގ", "ަާިީުޫެޭ"),
+    "Adlam": ("𞤀𞤁𞤂𞤃𞤄𞤅𞤆𞤇", "𞥄𞥅𞥆𞥇"),
+    "Chakma": ("𑄇𑄈𑄉𑄊𑄋𑄌𑄍𑄎", "𑄧𑄨𑄩𑄪𑄫𑄬"),
+}
+
+
+@st.composite
+def syllables(draw, scripts: dict[str, tuple[str, str]]) -> tuple[str, str, str, str]:
+    """A name of two syllables or more, what is written before and after it, and a vowel sign of its script."""
+    letters, signs = scripts[draw(st.sampled_from(sorted(scripts)))]
+    said = st.tuples(st.sampled_from(letters), st.sampled_from(signs)).map("".join)
+    many = [draw(st.lists(said, min_size=least, max_size=4).map("".join)) for least in (2, 0, 0)]
+    return (*many, draw(st.sampled_from(signs)))
+
+
+def gazetteer(*names: str) -> Gazetteer:
+    return Gazetteer(table([Entry([*names], "country", 9_000_000, (0, 0, 10, 10))], "UT", said_otherwise([])))
 
 
 def post(text: str, geo: Geo | None = None) -> Post:
@@ -78,6 +110,35 @@ def test_folding_is_idempotent_and_joins_what_is_written_in_two_ways():
         assert fold(fold(one)) == fold(one)
 
 
+def test_no_mark_of_any_script_ends_a_word_and_no_stop_is_part_of_one():
+    marks = [chr(c) for c in range(0x1F000) if unicodedata.category(chr(c)) in ("Mn", "Mc")]
+    ending = {mark for mark in marks if words(f"a{mark}b") != [(0, 3)]}
+    assert len(marks) > 2_000 and ending == {m for m in marks if "\u20d0" <= m <= "\u20ff" or "\ufe00" <= m <= "\ufe0f"}
+    assert [keys(text) for text in ("नेपाल।", "နီပေါ။", "ភ្នំពេញ។")] == [keys(name) for name in ("नेपाल", "နီပေါ", "ភ្នំពេញ")]
+
+
+@given(syllables(MARKED))
+def test_names_that_differ_in_a_vowel_sign_have_different_keys(said):
+    name, _, _, sign = said
+    assert (keys(name) == keys(name[:-1] + sign)) == (name[-1] == sign)
+    assert keys(name) != keys(name[:-1])
+    assert fold(fold(name)) == fold(name)
+
+
+def test_burmese_stays_is_not_nepal():
+    assert keys("နီပေါ") != keys("နေပါ")
+    assert PLACES.called("နီပေါ")[0].country == "NP" and PLACES.called("နေပါ") == []
+
+
+def test_vowels_that_are_left_out_at_will_make_no_other_name():
+    for one, other in (("שָׁלוֹם", "שלום"), ("مُحَمَّد", "محمد"), ("אַנדארע", "אנדארע")):
+        assert keys(one) == keys(other)
+
+
+def test_a_name_in_scripts_without_spaces_is_kept_without_its_own_too():
+    assert said_names("Utopia", ["ยู โทเปีย", "ユー トピア"]) == ["Utopia", "ยู โทเปีย", "ユー トピア", "ยูโทเปีย"]
+
+
 def test_the_beginnings_hide_no_name_and_pass_one_in_twenty_of_what_begins_none():
     several = [key.split(" ") for key in map(keys, PLACES._names) if " " in key]
     assert len(several) > 30_000
@@ -133,6 +194,13 @@ def test_an_unknown_name_says_what_can_be_written_instead():
         ("#Gaziantep enkaz altındayız", "Gaziantep"),
         ("محاصرون ببيروت تحت الركام", "Beirut"),
         ("太子港需要帮助，很多人被困", "Port-au-Prince, Ouest, HT"),
+        ("नेपाल। पानी चाहिए", "Nepal"),
+        ("ရန်ကုန်မှာ ရေကြီးနေပါတယ်", "Yangon"),
+        ("အရမ်းကြီးနေတဲ့နီပေါမှာ", "Nepal"),
+        ("น้ำท่วมหนักที่กรุงเทพมหานครช่วยด้วย", "Bangkok"),
+        ("ນ້ຳຖ້ວມຢູ່ວຽງຈັນ", "Vientiane"),
+        ("ទឹកជំនន់នៅភ្នំពេញ", "Phnom Penh"),
+        ("ទឹក\u200bជំនន់\u200bនៅ\u200bភ្នំ\u200bពេញ\u200b", "Phnom Penh"),
     ],
 )
 def test_a_post_names_a_place(text, place):
@@ -146,11 +214,43 @@ def test_a_post_names_a_place(text, place):
         "Hurricane Florence is coming and Florence will be strong",
         "they want to send us nice things, we are all okay, van is full",
         "read https://example.org/London/Paris and ask @Berlin",
+        "ဒီမှာ ရေကြီးနေပါတယ် လှေလိုပါတယ်",  # it is flooding here, a boat is needed
+        "มีน้ำ ไม่มีไฟ น ม",
         "",
     ],
 )
 def test_storms_everyday_words_links_and_handles_are_no_places(text):
     assert named_in(text) == []
+
+
+@given(syllables(MARKED))
+def test_a_name_in_any_script_is_found_between_spaces(said):
+    name, before, after, _ = said
+    text = f"{before} {name} {after}"
+    assert name in [text[find.start : find.end] for find in finds(text, gazetteer(name))]
+
+
+@given(syllables(SIGNED))
+def test_in_scripts_without_spaces_a_name_is_found_in_a_run(said):
+    name, before, after, _ = said
+    text = before + name + after
+    assert name in [text[find.start : find.end] for find in finds(text, gazetteer(name))]
+
+
+@given(syllables(SIGNED))
+def test_no_name_is_found_that_ends_inside_a_syllable(said):
+    name, before, _, sign = said
+    assert finds(before + name + sign, gazetteer(name)) == [] or name in before
+
+
+def test_no_letter_is_parted_from_what_is_written_around_it():
+    for name, text in (("นาน", "นานา"), ("มานา", "เมานา"), ("ကန", "ကန်"), ("កម", "កម្ពុជា"), ("โลม", "โลมาก์")):
+        assert finds(text, gazetteer(name)) == [], name
+
+
+def test_a_hashtag_of_one_word_is_whole_in_any_script():
+    for text in ("#Nepal", "#नेपाल", "#နီပေါ", "#เนปาล"):
+        assert [find.features["tag"] for find in finds(text, PLACES)] == [0.0], text
 
 
 def test_the_country_named_beside_a_town_says_which_is_meant():
