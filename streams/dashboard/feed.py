@@ -29,11 +29,12 @@ from redis.exceptions import RedisError
 from models.errors import CrisisError
 from models.records import Alert, ClusterEvent
 from streams.broker.backoff import Good, keep_up, stop_if_cancelled
+from streams.broker.labels import Labels
 from streams.broker.lag import LagReader
 from streams.broker.topics import inputs_of
 from streams.config import Settings
 from streams.dashboard.batches import Batch, Batches
-from streams.dashboard.page_model import Board, Filter
+from streams.dashboard.page_model import Board, Filter, OpenCount
 from streams.dashboard.stats import COUNTED, Rate, Stats, biggest, encode, percentiles, worker_statuses
 from streams.pipeline.outcomes import put_by
 from streams.view.health import Health, Known, judge
@@ -76,7 +77,7 @@ class Feed:
         settings: Settings,
         view: LiveView,
         search_status: Callable[[], object] | None = None,
-        taught: Callable[[], int] = lambda: 0,
+        taught: Callable[[], tuple[int, Labels]] = lambda: (0, {}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
@@ -122,6 +123,10 @@ class Feed:
         if self._alerts or self._clusters:
             self._send(resync=len(self._alerts) > BIG_BATCH)
         return f"{self.boot}-{self._number}"
+
+    def open_counts(self) -> dict[str, OpenCount]:
+        """As the board counts them, with what people said of them."""
+        return self.board.open_counts(self._taught()[1])
 
     @property
     def viewers(self) -> int:
@@ -211,10 +216,10 @@ class Feed:
                     self.stats = await self._measure(at)
                 self._answered = self._clock()
             except (RedisError, OSError) as error:
-                why = f"no answer from Redis: {error or f'for {self._clock() - self._known_at:.0f} s'}"
+                why = f"no answer from Redis: {str(error) or f'for {self._clock() - self._known_at:.0f} s'}"
                 self.stats = msgspec.structs.replace(self.stats, at=at, posts_per_s=0.0, repeats={}, problem=why)
             stop_if_cancelled()
-            self.stats = msgspec.structs.replace(self.stats, health=self.health, taught=self._taught())
+            self.stats = msgspec.structs.replace(self.stats, health=self.health, taught=self._taught()[0])
             self.history.append(round(self.stats.posts_per_s, 1))
             self._hand_out(self.stats)
             await asyncio.sleep(max(0.1, TICK_S - (time.time() - at)))
@@ -246,7 +251,7 @@ class Feed:
             latency_p95_ms=p95,
             totals={name: counts.get(name, 0) for name in COUNTED},
             reasons=dict(biggest(reasons)),
-            open=self.board.open_counts(),
+            open=self.open_counts(),
             langs=biggest(langs),
             sources=biggest(sources),
             lag=self._lag,

@@ -6,11 +6,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import cast
 
 import msgspec
 from msgspec import Struct
 
 from models.clusters.config import ClusterConfig
+from models.feedback.records import Label
 from models.records import AID, Alert, ClusterEvent, Kind, is_notice
 from streams.dashboard.crowds import Copies, Crowds, crowds_of_page, whose
 from streams.outputs.printable import web_link
@@ -41,15 +43,33 @@ class Filter(Struct, frozen=True, omit_defaults=True):
         return cls(**{f: params[f].strip()[:200] for f in cls.__struct_fields__ if f in params})
 
     def accepts(self, alert: Alert, folded: str | None = None) -> bool:
-        """Is it an active alert that fits? folded: `folded_text` of its post, where it is known already."""
-        wanted = (self.kind, self.category, self.level, self.lang, self.source, self.cluster, self.priority)
-        post = alert.post
-        found = (alert.kind, alert.category, alert.level, post.lang, post.source, alert.cluster_id, alert.priority)
+        """Is it an active alert that fits? Where a category is asked for, it may be what the post says beside what it
+        is alerted for. folded: `folded_text` of its post, where it is known already.
+        """
+        post, reading = alert.post, (self.kind, self.category, self.level)
         return (
             alert.status == "active"
-            and all(not w or w == f for w, f in zip(wanted, found, strict=True))
+            and _fits(
+                (self.lang, self.source, self.cluster, self.priority),
+                (post.lang, post.source, alert.cluster_id, alert.priority),
+            )
+            and (
+                _fits(reading, (alert.kind, alert.category, alert.level))
+                or (self.category != "" and any(_fits(reading, one) for one in _beside(alert)))
+            )
             and (not self.q or _holds(folded_text(alert.post.text) if folded is None else folded, _words(self.q)))
         )
+
+
+def _fits(wanted: Iterable[str], found: Iterable[str | None]) -> bool:
+    return all(not w or w == f for w, f in zip(wanted, found, strict=True))
+
+
+def _beside(alert: Alert) -> Iterator[tuple[Kind, str, str]]:
+    """(kind, category, level) of what its post says beside what it is alerted for."""
+    for other in alert.also:
+        kind, _, category = other.query_id.partition(".")
+        yield cast(Kind, kind), category, other.level
 
 
 Kept = tuple[Alert, str, int]  # an alert, the folded text of its post, its rank
@@ -119,10 +139,11 @@ class AlertPage(Struct, frozen=True):
 
 
 class OpenCount(Struct, frozen=True, omit_defaults=True):
-    """Open (active) alerts of one query, of those kept."""
+    """Open (active) alerts of one query, of those kept. also: those of others whose post says this beside it."""
 
     alert: int = 0
     suggestion: int = 0
+    also: int = 0
 
 
 class Category(Struct, frozen=True):
@@ -272,25 +293,48 @@ class Board:
         self.repeats |= changed
         return changed
 
-    def open_counts(self) -> dict[str, OpenCount]:
-        """Open alerts and suggestions by query id."""
+    def open_counts(self, labels: Mapping[str, Label] | None = None) -> dict[str, OpenCount]:
+        """Open alerts and suggestions by query id. labels: by post and query; what somebody said is not so counts no
+        more, or as what it is instead.
+        """
         counts: dict[str, list[int]] = {}
-        for alert in self._alerts.values():
-            if alert.status == "active":
-                counts.setdefault(alert.query_id, [0, 0])[alert.level == "suggestion"] += 1
-        return {query: OpenCount(*both) for query, both in sorted(counts.items())}
+
+        def called(post_id: str, query_id: str) -> str:
+            label = (labels or {}).get(f"{post_id} {query_id}")
+            return query_id if label is None or label.verdict == "right" else label.instead
+
+        for alert in self.open_alerts():
+            query = called(alert.post.id, alert.query_id)
+            if query:
+                counts.setdefault(query, [0, 0, 0])[alert.level == "suggestion"] += 1
+            beside = {called(alert.post.id, other.query_id) for other in alert.also}
+            for other in beside - {query, ""}:
+                counts.setdefault(other, [0, 0, 0])[2] += 1
+        return {query: OpenCount(*each) for query, each in sorted(counts.items())}
 
     def categories(self, known: Iterable[Category]) -> list[Category]:
-        """The known categories in their order, then those only live queries have."""
+        """The known categories in their order, then those only live queries have, then those that nothing is alerted
+        for: what their queries call them is not known here.
+        """
         listed = {c.category: c for c in known}
         for a in self._alerts.values():
             if a.category not in listed:
                 listed[a.category] = Category(a.category, a.label, a.iasc, kinds_beside(a.query_id, a.kind))
+        for a in self._alerts.values():
+            for kind, category, _ in _beside(a):
+                if category not in listed:
+                    kinds = kinds_beside(f"{kind}.{category}", kind)
+                    listed[category] = Category(category, category.replace("_", " "), "", kinds)
         return list(listed.values())
 
     def growing(self, most: int) -> list[ClusterEvent]:
-        """Clusters of more than one post, the strongest burst first, then the biggest. What is less than a burst is
-        chance: three posts in quiet hours would stand before a hundred.
+        """Clusters of more than one post: those in which somebody asks, offers or warns before all others, the
+        strongest burst first, then the biggest. What is less than a burst is chance: three posts in quiet hours would
+        stand before a hundred.
         """
         several = [c for c in self.clusters.values() if c.posts > 1]
-        return sorted(several, key=lambda c: (-c.burst if c.burst >= BURST else 0.0, -c.posts, c.cluster_id))[:most]
+
+        def place(c: ClusterEvent) -> tuple[bool, float, int, str]:
+            return not c.categories, -c.burst if c.burst >= BURST else 0.0, -c.posts, c.cluster_id
+
+        return sorted(several, key=place)[:most]

@@ -5,7 +5,7 @@
 | / | the page; its query string is the filter |
 | /api/state | State: the numbers, the categories, growing clusters |
 | /api/alerts?kind&category&level&lang&source&cluster&priority&q&n&before | AlertPage, newest first |
-| /api/clusters?n | [ClusterEvent], strongest burst first, then the biggest |
+| /api/clusters?n | [ClusterEvent], those first in which somebody needs, offers or warns, by burst, then by size |
 | /api/search?text&k&lang&last_s | HitPage: posts by meaning |
 | /api/taught | Taught: what people said about alerts, how often they were right, which to ask about |
 | POST /api/labels | takes Said, answers with the Label; only from our own page or a program (headers.own_page) |
@@ -82,7 +82,7 @@ class Routes:
         self.lessons = Lessons(settings)
         self.drafts = Drafts(settings, searcher, self.lessons)
         status = (lambda: searcher.status) if searcher is not None else None
-        self.feed = Feed(settings, view, status, lambda: self.lessons.revision)
+        self.feed = Feed(settings, view, status, lambda: (self.lessons.revision, self.lessons.labels))
         self.categories: Sequence[Category] = ()
         self._read = asyncio.Event()
         self.task: asyncio.Task | None = None
@@ -116,7 +116,7 @@ class Routes:
     def _state(self) -> State:
         board = self.feed.board
         return State(
-            msgspec.structs.replace(self.feed.stats, open=board.open_counts()),
+            msgspec.structs.replace(self.feed.stats, open=self.feed.open_counts()),
             board.categories(self.categories),
             board.growing(SHOWN_CLUSTERS),
             list(self.feed.history),

@@ -68,7 +68,7 @@ def _alert(alert: Alert, edited: bool) -> Text:
     text.append("  " + " · ".join(facts) + f" · {alert.alert_id[:8]}", style="dim")
     because = [", ".join(near.signs)] if near.signs else []
     because += [in_words(near.terms)] if near.terms else []
-    because += [f"in other words “{printable(near.told)}” ({printable(near.told_lang)})"] if near.told else []
+    because += [f"like the query’s “{printable(near.told)}” ({printable(near.told_lang)})"] if near.told else []
     return text.append("\n  " + " · ".join(because), style="dim") if because else text
 
 

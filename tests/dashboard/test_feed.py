@@ -11,6 +11,7 @@ import pytest
 from redis.exceptions import ConnectionError as NoConnection
 
 from models.errors import ServiceError
+from models.feedback.records import label_alert
 from streams.broker.lag import LagReader
 from streams.broker.topics import AGENTS
 from streams.config import Settings
@@ -20,7 +21,7 @@ from streams.pipeline.stages.alerting import blank
 from streams.view.health import Known
 from streams.view.status import SourceStatus, WorkerStatus
 from tests.dashboard.invented import clusters_of, invent, several
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, until
 
 NOW = 1_795_000_000.0
 
@@ -299,6 +300,31 @@ async def test_only_an_error_or_an_answer_that_comes_too_late_is_told_as_a_broke
         "down",
         "down down live |",
     ]
+
+
+@pytest.mark.parametrize("error, told", [(TimeoutError(), "for 3 s"), (NoConnection("refused"), "refused")])
+async def test_a_redis_that_is_away_is_told_with_the_reason_or_for_how_long(hours, monkeypatch, error, told):
+    feed = heard_just_now(Feed(Settings(), view=None, clock=hours), hours)
+    hours.now += 3.0
+
+    async def measured(_: float) -> None:
+        raise error
+
+    monkeypatch.setattr(feed, "_measure", measured)
+    ticking = asyncio.create_task(feed._tick())
+    await until(lambda: feed.stats.problem != "starting")
+    ticking.cancel()
+    assert feed.stats.problem == f"no answer from Redis: {told}"
+
+
+def test_open_alerts_are_counted_with_what_people_said_of_them():
+    labels = {}
+    feed = Feed(Settings(), view=None, taught=lambda: (len(labels), labels))
+    publish(feed, alert := invent(1, at=NOW))
+    assert feed.open_counts()["need.water"].alert == 1
+    said = label_alert(alert, "none", "Ana", NOW)
+    labels[said.key] = said
+    assert feed.open_counts() == {}
 
 
 class Channel:

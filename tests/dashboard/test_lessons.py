@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 
@@ -110,6 +111,90 @@ def test_one_key_teaches_the_next_card_follows_and_the_same_key_takes_it_back(br
         page.keyboard.press("j")
         page.keyboard.press("r")
         wait_until(lambda: not read_labels(settings))
+
+
+def test_a_judged_card_folds_to_what_was_said_opens_on_request_and_comes_back(browser: Browser, server, settings):
+    for page in opened(browser, server, {"width": 1440, "height": 900}):
+        page.evaluate("localStorage.setItem('who', 'Ana')")
+        page.reload()
+        expect(cards(page)).to_have_count(12)
+        needs = int(page.locator("#needs-total").inner_text())
+        page.keyboard.press("j")
+        first = cards(page).nth(0)
+        page.keyboard.press("Enter")
+        page.keyboard.press("n")
+        expect(cards(page).nth(1)).to_be_focused()
+        expect(first).not_to_have_class(re.compile(r"\bwhole\b"))
+        expect(first.locator(".text")).to_be_hidden()
+        expect(first.locator(".category")).to_be_visible()
+        expect(first.locator(".verdicts button:visible .word")).to_have_text("not a need")
+        expect(first.locator(".said")).to_have_text("says Ana")
+        assert first.bounding_box()["height"] < 45
+        open_now = {"need": needs - 1, "offer": needs}[first.locator(".kind").get_attribute("data-value")]
+        expect(page.locator("#needs-total")).to_have_text(str(open_now))
+        expect(page.locator("#count")).to_have_text("11 posts stand")
+        page.keyboard.press("k")
+        page.keyboard.press("Enter")
+        expect(first.locator(".text")).to_be_visible()
+        page.keyboard.press("Enter")
+        expect(first.locator(".text")).to_be_hidden()
+        first.click(position={"x": 8, "y": 20})
+        expect(first.locator(".text")).to_be_visible()
+        first.locator(".text").click()
+        expect(first.locator(".text")).to_be_hidden()
+        first.locator(".v-none").click()  # the same word once more takes it back
+        expect(first.locator(".text")).to_be_visible()
+        expect(page.locator("#count")).to_have_text("12 posts stand")
+
+
+def test_in_a_crowd_a_judged_card_gives_the_face_to_one_that_nobody_judged(browser: Browser, server, settings):
+    crowd = [
+        invent(n, text=f"one of three {n}", at=time.time() + n, post_id=f"x:{n}/1", cluster_id="c-three")
+        for n in range(3)
+    ]
+    server.call(lambda view: view.put_alerts(crowd))
+    until_open(server, 15)
+    for page in opened(browser, server, {"width": 1440, "height": 900}):
+        page.evaluate("localStorage.setItem('who', 'Ana')")
+        page.reload()
+        expect(cards(page)).to_have_count(15)
+        seen = page.locator('#list > .card[data-crowd^="c-three"]').locator("visible=true")
+        page.keyboard.press("j")
+        for n in range(3):
+            expect(seen).to_have_attribute("data-post", f"x:{n}/1")
+            expect(seen).to_be_focused()
+            expect(seen.locator(".crowd")).to_contain_text("+2 more")
+            page.keyboard.press("w")
+        expect(seen).to_have_count(1)
+        expect(seen).to_have_attribute("data-post", "x:0/1")  # all are judged: it is told, not hidden
+        expect(seen.locator(".said")).to_have_text("says Ana")
+        expect(cards(page).locator("visible=true").nth(1)).to_be_focused()
+        page.reload()
+        expect(seen).to_have_attribute("data-post", "x:0/1")
+        page.locator('#list [data-post="x:0/1"] .crowd').click()
+        expect(seen).to_have_count(3)
+        page.locator('#list [data-post="x:1/1"] .v-wrong').click()
+        expect(seen.first).to_have_attribute("data-post", "x:1/1")
+
+
+def test_of_the_readings_of_one_post_an_unjudged_one_keeps_the_text(browser: Browser, server, settings):
+    at = time.time()
+    both = [
+        invent(95, query, text="a tent and water, please", score=score, at=at)
+        for query, score in (("need.water", 0.55), ("need.shelter", 0.71))
+    ]
+    server.call(lambda view: view.put_alerts(both))
+    until_open(server, 14)
+    for page in opened(browser, server, {"width": 1440, "height": 900}):
+        page.evaluate("localStorage.setItem('who', 'Ana')")
+        page.reload()
+        expect(cards(page)).to_have_count(14)
+        page.keyboard.press("j")
+        page.keyboard.press("w")
+        expect(cards(page).nth(0)).to_be_focused()
+        expect(cards(page).nth(0).locator(".category")).to_have_text("Water")
+        expect(cards(page).nth(0).locator(".text")).to_be_visible()
+        expect(cards(page).nth(1).locator(".said")).to_have_text("says Ana")
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import time
 import msgspec
 from playwright.sync_api import expect
 
+from models.records import Reading
 from tests.dashboard.browsing import address, cards, opened, until_open
-from tests.dashboard.invented import invent, several
+from tests.dashboard.invented import clusters_of, invent, several
 
 
 def test_a_click_on_a_category_filters_the_list_and_the_address(page):
@@ -23,6 +24,24 @@ def test_a_click_on_a_category_filters_the_list_and_the_address(page):
     assert address(page) == "?category=water"
     page.go_back()
     expect(cards(page)).to_have_count(4)
+
+
+def test_a_category_is_found_where_a_post_says_it_beside_its_main_reading(page, server):
+    also = [Reading("need.boat_hire", "suggestion", 0.41), Reading("offer.water", "alert", 0.6)]
+    server.call(lambda view: view.put_alerts([invent(910, text="a boat and water", also=also, at=time.time())]))
+    expect(cards(page).first).to_contain_text("a boat and water")
+    page.reload()
+    beside = page.get_by_role("button", name=re.compile("^boat hire, needs"))
+    expect(beside).to_have_text("+1")
+    expect(beside).to_have_attribute("title", "1 post says it beside what they are alerted for")
+    expect(page.get_by_role("button", name=re.compile("^Drinking water, offers"))).to_have_text("4")  # others stand
+    expect(page.locator("#needs-total")).to_have_text(str(41 - 13))
+    beside.click()
+    expect(cards(page)).to_have_count(1)
+    expect(cards(page).locator(".also")).to_contain_text("Need: boat hire 41 %")
+    expect(page.locator("#count")).to_have_text("1 post stands")
+    page.get_by_role("button", name=re.compile("^Drinking water, offers")).click()
+    expect(cards(page)).to_have_count(5)
 
 
 def test_a_shared_link_shows_the_same_view(browser, server, page):
@@ -79,6 +98,17 @@ def test_a_reader_further_down_is_not_disturbed(page, server):
     expect(cards(page).first).to_contain_text("brand new")
 
 
+def test_the_list_does_not_move_while_somebody_points_at_the_buttons_of_a_card(page, server):
+    cards(page).first.hover()
+    cards(page).first.locator(".v-right").hover()
+    server.call(lambda view: view.put_alerts([invent(906, text="came meanwhile", at=time.time())]))
+    expect(page.locator("#more-news")).to_have_text("↑ 1 new alert")
+    assert cards(page).count() == 40
+    page.locator("h1").hover()
+    server.call(lambda view: view.put_alerts([invent(907, text="came later", at=time.time())]))
+    expect(cards(page).first).to_contain_text("came later")
+
+
 def test_search_by_meaning_opens_with_a_slash_and_closes_with_escape(page):
     page.keyboard.press("/")
     page.keyboard.type("trapped under roof")
@@ -86,6 +116,11 @@ def test_search_by_meaning_opens_with_a_slash_and_closes_with_escape(page):
     expect(page.locator("#hits > .card")).to_have_count(2)
     expect(page.locator("#hits > .card").first).to_contain_text("people trapped under a collapsed roof")
     assert address(page) == "?search=trapped+under+roof"
+    expect(page.locator("#hits > .card").first).to_be_focused()
+    page.keyboard.press("j")
+    expect(page.locator("#hits > .card").last).to_be_focused()
+    page.keyboard.press("k")
+    expect(page.locator("#hits > .card").first).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.locator("#hits-panel")).to_be_hidden()
     expect(cards(page)).to_have_count(40)
@@ -113,6 +148,34 @@ def test_older_alerts_are_one_click_away(browser, server):
         page.get_by_role("button", name="Older alerts").click()
         expect(cards(page)).to_have_count(180)
         expect(page.get_by_role("button", name="Older alerts")).to_be_hidden()
+
+
+def test_all_alerts_that_are_kept_can_be_reached(browser, server):
+    now = time.time()
+    server.call(lambda view: view.put_alerts(several(430, now - 4000)))
+    until_open(server, 430)
+    for page in opened(browser, server, {"width": 1440, "height": 900}):
+        for shown in (100, 200, 300, 400, 430):
+            expect(cards(page)).to_have_count(shown)
+            older = page.get_by_role("button", name="Older alerts")
+            if shown < 430:
+                older.click()
+        expect(older).to_be_hidden()
+        server.call(lambda view: view.put_alerts([invent(908, text="the newest", at=time.time())]))
+        page.keyboard.press("Escape")
+        page.locator(".feed").evaluate("feed => feed.scrollTo({ top: 0 })")
+        expect(page.locator(".card", has_text="the newest").or_(page.locator("#more-news:visible"))).to_have_count(1)
+
+
+def test_a_burst_in_which_nobody_asks_for_anything_stands_below_the_clusters_in_which_somebody_does(page, server):
+    first, *_, last = clusters_of(several(40, time.time()), time.time())[0]
+    gone = msgspec.structs.replace(last, event="expire", version=1000)  # the page shows twelve
+    loud = msgspec.structs.replace(first, cluster_id="loud", label="fine match", burst=99.0, posts=900, categories={})
+    server.call(lambda view: view.put_clusters([gone, loud]))
+    expect(page.locator(".cluster").last).to_contain_text("fine match")
+    expect(page.locator(".cluster").first).not_to_contain_text("fine match")
+    page.reload()
+    expect(page.locator(".cluster").last).to_contain_text("fine match")
 
 
 def test_notices_have_a_table_a_colour_and_a_filter_of_their_own(page, server):

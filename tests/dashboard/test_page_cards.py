@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from playwright.sync_api import expect
 
+from models.moments import rfc3339
 from models.records import Evidence, NamedPlace, Reading
 from tests.dashboard.browsing import cards
 from tests.dashboard.invented import invent
@@ -118,7 +119,10 @@ def test_an_opened_card_says_why_it_is_so_likely_and_in_the_readers_language(pag
     near = Evidence("Nou bezwen dlo", "ht", 0.7, "We need water", "en", {"bias": -1.5, "query": 0.5, "head": 3.25})
     server.call(lambda view: view.put_alerts([invent(980, evidence=near, at=time.time())]))
     because = cards(page).first.locator(".because")
-    expect(because).to_have_text("in other words We need water English · +2.25 = bias −1.50 + query +0.50 + head +3.25")
+    expect(because).to_have_text(
+        "like the query’s We need water English · +2.25 = bias −1.50 + query +0.50 + head +3.25"
+    )
+    expect(because.locator("q")).to_have_attribute("title", re.compile("nearest to the post.* no translation"))
     expect(because).to_be_hidden()
     page.keyboard.press("j")
     page.keyboard.press("Enter")
@@ -153,6 +157,30 @@ def test_a_place_that_a_post_names_stands_on_its_card_with_how_sure_that_is(page
     named = NamedPlace("Okay", "Les Cayes, Sud, HT", "town", 18.19, -73.75, 5.0, 0.62)
     server.call(lambda view: view.put_alerts([invent(986, geo=None, places=[named], at=time.time())]))
     expect(cards(page).first.locator(".place")).to_have_text("names Les Cayes, Sud, HT (62 %)")
+
+
+def test_a_post_that_is_seen_long_after_it_was_posted_says_so_before_it_is_opened(page, server):
+    at = time.time()
+    server.call(lambda view: view.put_alerts([invent(987, at=at, created_at=rfc3339(at - 3600)), invent(988, at=at)]))
+    late, soon = (page.locator(f'#list > .card[data-post="p{n}"]') for n in (987, 988))
+    expect(late).to_have_class(re.compile(r"\blate\b"))
+    expect(late.locator(".posted")).to_be_visible()
+    expect(late.locator(".posted")).to_have_text(re.compile(r"^posted .*\d\d:\d\d$"))
+    expect(soon.locator(".posted")).to_be_hidden()
+
+
+def test_a_card_that_changes_keeps_its_place_in_a_crowd(page, server):
+    both = [invent(n, text=f"one of two {n}", at=time.time() + n, cluster_id="c-two") for n in (1, 2)]
+    both = [msgspec.structs.replace(a, post=msgspec.structs.replace(a.post, id=f"x:{n}/1")) for n, a in enumerate(both)]
+    both = [msgspec.structs.replace(a, alert_id=f"two-{n}") for n, a in enumerate(both)]
+    server.call(lambda view: view.put_alerts(both))
+    ours = page.locator('#list > .card[data-crowd^="c-two"]')
+    expect(ours.locator("visible=true")).to_have_count(1)
+    page.keyboard.press("j")  # somebody reads: nothing is grouped anew
+    changed = msgspec.structs.replace(both[1], revision=both[1].revision + 1, score=0.8)
+    server.call(lambda view: view.put_alerts([changed]))
+    expect(ours.and_(page.locator('[data-id="two-1"]'))).to_have_attribute("data-revision", str(changed.revision))
+    expect(ours.locator("visible=true")).to_have_count(1)
 
 
 def test_posts_of_one_cluster_are_one_card_that_says_how_many_more_and_the_counts_agree(page, server):

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.feedback.records import label_alert
 from models.moments import rfc3339
-from models.records import Alert, ClusterEvent, Geo
-from streams.dashboard.page_model import Board, Category, Filter
+from models.records import Alert, ClusterEvent, Geo, Reading
+from streams.dashboard.page_model import Board, Category, Filter, OpenCount
 from tests.dashboard.invented import HOSTILE, clusters_of, hostile, invent, several
 
 NOW = 1_795_000_000.0
@@ -94,6 +95,50 @@ def test_a_filter_finds_what_a_loop_over_all_alerts_finds(alerts, kind, category
     assert {s.alert.alert_id for s in shown} == expected
 
 
+def test_what_somebody_said_is_not_so_counts_no_more_or_as_what_it_is_instead():
+    alerts = [invent(n, at=NOW + n) for n in range(6)]
+    words = [("right", ""), ("wrong", ""), ("none", ""), ("other", ""), ("other", "need.food")]
+    said = [label_alert(alerts[n], verdict, "Ana", NOW, "", instead) for n, (verdict, instead) in enumerate(words)]
+    board = filled(alerts)
+    assert board.open_counts() == {"need.water": OpenCount(6)}
+    counts = board.open_counts({label.key: label for label in said})
+    assert counts == {"need.water": OpenCount(2), "need.food": OpenCount(1)}
+
+
+BESIDE = [Reading("need.food", "suggestion", 0.41), Reading("offer.boat_hire", "alert", 0.7)]
+
+
+def test_a_category_also_finds_what_a_post_says_beside_its_main_reading_and_a_kind_alone_does_not():
+    alert = invent(1, "need.water", at=NOW, also=BESIDE)
+    wanted = [
+        Filter(category="food"),
+        Filter(category="food", kind="need"),
+        Filter(category="food", level="suggestion"),
+        Filter(category="boat_hire", kind="offer", level="alert", lang="en"),
+    ]
+    others = [
+        Filter(category="food", kind="offer"),  # each reading is taken as a whole
+        Filter(category="food", level="alert"),
+        Filter(category="food", lang="ar"),
+        Filter(kind="offer"),
+        Filter(level="suggestion"),
+        Filter(category="shelter"),
+    ]
+    assert all(f.accepts(alert) for f in wanted) and not any(f.accepts(alert) for f in others)
+
+
+def test_what_posts_say_beside_is_counted_apart_and_never_twice():
+    first, second = invent(1, "need.water", at=NOW, also=BESIDE), invent(2, "need.food", at=NOW + 1, also=BESIDE[:1])
+    board, beside = filled([first, second]), OpenCount(also=1)
+    food = OpenCount(alert=1, also=1)
+    assert board.open_counts() == {"need.food": food, "need.water": OpenCount(1), "offer.boat_hire": beside}
+    assert sum(c.alert + c.suggestion for c in board.open_counts().values()) == 2
+    no_boats = label_alert(first, "wrong", "Ana", NOW, "offer.boat_hire")
+    assert "offer.boat_hire" not in board.open_counts({no_boats.key: no_boats})
+    is_food = label_alert(first, "other", "Ana", NOW, "", "need.food")
+    assert board.open_counts({is_food.key: is_food}) == {"need.food": OpenCount(2), "offer.boat_hire": beside}
+
+
 def test_newest_come_first_and_an_update_keeps_its_place():
     alerts = several(5, NOW)
     board = filled(alerts)
@@ -164,7 +209,7 @@ def test_hostile_text_is_not_changed_it_is_the_pages_work_to_show_it_as_text():
 
 
 def event(
-    cluster: str = "c1", version: int = 1, what: str = "grow", posts: int = 5, burst: float = 0.0
+    cluster: str = "c1", version: int = 1, what: str = "grow", posts: int = 5, burst: float = 0.0, **more: object
 ) -> ClusterEvent:
     return ClusterEvent(
         event=what,
@@ -177,6 +222,7 @@ def event(
         label="x",
         encoder_version="e",
         burst=burst,
+        **more,
     )
 
 
@@ -199,6 +245,14 @@ def test_growing_clusters_are_the_strongest_bursts_and_never_a_single_post():
     assert [c.cluster_id for c in board.growing(10)] == ["b", "d", "a"]  # a burst of 1 is none
 
 
+def test_clusters_in_which_somebody_asks_or_offers_come_before_all_others():
+    board = Board()
+    asks = {"categories": {"need.water": 1}}
+    for e in (event("loud", posts=900, burst=50), event("a", posts=3, **asks), event("b", burst=4, **asks)):
+        board.put_cluster(e)
+    assert [c.cluster_id for c in board.growing(10)] == ["b", "a", "loud"]
+
+
 def test_repeats_are_told_when_they_change():
     board = filled([invent(1, at=NOW)])
     assert board.put_repeats(["p1"], [3]) == {"p1": 3}
@@ -210,6 +264,16 @@ def test_categories_keep_their_order_and_live_queries_come_last():
     board = filled([invent(1, "need.boats", at=NOW), invent(2, at=NOW)])
     known = [Category("water", "Drinking water", "WASH"), Category("food", "Food", "Food Security")]
     assert [c.category for c in board.categories(known)] == ["water", "food", "boats"]
+
+
+def test_categories_that_only_stand_beside_others_are_listed_last_by_the_best_name_there_is():
+    board = filled([invent(1, at=NOW, also=BESIDE), invent(2, "need.food", at=NOW, label="Food and meals")])
+    found = board.categories([Category("water", "Drinking water", "WASH")])
+    assert [(c.category, c.label) for c in found] == [
+        ("water", "Drinking water"),
+        ("food", "Food and meals"),
+        ("boat_hire", "boat hire"),
+    ]
 
 
 def test_the_seed_places_its_alerts_in_clusters():

@@ -111,6 +111,11 @@ def test_the_number_an_alert_is_held_by_and_that_of_its_category_are_told_by_nam
     assert CapWriter(CapConfig()).message(alert).infos[0].parameters_to_dict()["how_sure"] == told
 
 
+def test_the_sentence_in_the_readers_language_is_told_as_the_querys_and_not_as_the_posts():
+    near = Evidence("Nou bezwen dlo", "ht", 0.7, "We need water", "en")
+    assert "like the query’s “We need water” (en)" in shown(invent(evidence=near))
+
+
 def test_updates_and_withdrawals_are_one_line_and_do_not_repeat_the_post():
     alert = invent()
     placed, gone = (

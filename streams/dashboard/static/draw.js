@@ -24,16 +24,19 @@ function link(anchor, url) {
   } else anchor.textContent = "";
 }
 
+const LATE_MS = 600_000; // seen so long after it was posted: then both times are told
+
 const KINDS = { need: "Need", offer: "Offer", warning: "Warning", order: "Order", report: "Report" };
 export const words = (kind) => KINDS[kind] ?? kind;
 export const styled = (kind) => (kind === "need" || kind === "offer" ? kind : "notice");
 
+const PLACE = ["whole", "open", "same", "rest", "crowded", "asked"]; // how a card stands in the list: a newer revision leaves it so
+
 // One alert. Called again with a newer revision it changes the same card.
 export function card(shown, clusters, old = null, labels = new Map()) {
   const { alert, repeats = 0 } = shown, made = old ?? clone("card-template"), part = (name) => made.querySelector(name);
-  const gone = alert.status === "withdrawn", whole = made.classList.contains("whole");
-  const open = made.classList.contains("open");
-  made.className = `card ${styled(alert.kind)} ${alert.level}${alert.priority ? ` ${alert.priority}` : ""}${gone ? " withdrawn" : ""}${whole ? " whole" : ""}${open ? " open" : ""}`;
+  const gone = alert.status === "withdrawn", place = PLACE.filter((name) => made.classList.contains(name));
+  made.className = ["card", styled(alert.kind), alert.level, alert.priority, gone && "withdrawn", ...place].filter(Boolean).join(" ");
   made.dataset.id = alert.alert_id;
   made.dataset.rank = shown.rank;
   made.dataset.revision = alert.revision;
@@ -64,6 +67,7 @@ export function card(shown, clusters, old = null, labels = new Map()) {
   age.dataset.ms = gone ? created : seen;
   age.title = `seen ${full(seen)}, posted ${full(created)}`;
   say(age, ago(Number(age.dataset.ms)));
+  made.classList.toggle("late", !gone && seen - created > LATE_MS);
   const text = part(".text");
   say(text, gone ? (alert.withdrawn_because === "deleted" ? "The post was deleted." : "The post was edited and no longer matches.") : alert.post.text);
   text.lang = gone ? "en" : alert.post.lang;
@@ -86,7 +90,7 @@ export function card(shown, clusters, old = null, labels = new Map()) {
   choice(part(".source"), alert.post.source);
   placed(made, alert.cluster_id, clusters);
   located(part(".place"), alert.post.geo, gone ? [] : alert.post.places ?? []);
-  say(part(".posted"), Math.abs(seen - created) > 600000 ? `posted ${moment(created)}` : "");
+  say(part(".posted"), Math.abs(seen - created) > LATE_MS ? `posted ${moment(created)}` : "");
   const to = address(alert.post.url, alert.post.id);
   if (to && !gone) link(part(".open"), to);
   else part(".open")?.replaceChildren();
@@ -109,13 +113,13 @@ function explained(because, near) {
   if (near.told) {
     const told = el("q"), sentence = el("bdi", "", near.told);
     sentence.lang = near.told_lang;
+    told.title = "The query's example sentence that is nearest to the post, in this language. It is no translation of the post.";
     told.append(sentence);
-    because.append("in other words ", told, ` ${language(near.told_lang)}`, terms.length ? " · " : "");
+    because.append("like the query’s ", told, ` ${language(near.told_lang)}`, terms.length ? " · " : "");
   }
   if (terms.length) because.append(`${signed(terms.reduce((sum, [, n]) => sum + n, 0))} = ${terms.map(([name, n]) => `${name} ${signed(n)}`).join(" + ")}`);
 }
 
-// Where the post says it is; else the place it names, with how sure that is: a name is no position.
 // The words that move a reading, marked in the post's text: more likely with them, or less. Offsets count code points.
 export function moved(made, found) {
   const text = made.querySelector(".text"), letters = [...text.textContent], parts = [];
@@ -136,6 +140,7 @@ export function moved(made, found) {
   say(made.querySelector(".moved"), found.words.length ? `${signed(found.log_odds)} = words ${signed(sum)} + what no single word moves ${signed(found.rest)}` : "");
 }
 
+// Where the post says it is; else the place it names, with how sure that is: a name is no position.
 function located(place, geo, named) {
   place.replaceChildren();
   place.title = "";
@@ -150,7 +155,9 @@ function located(place, geo, named) {
   place.append("⌖", el("span", "", ` ${where}`));
 }
 
-// Alerts of one cluster and query read as one: the first of them, "+n more" on it, where the newest of them stands.
+const judged = (made) => made.classList.contains("judged"); // said not to be so; a word on one post covers no other
+
+// Alerts of one cluster and query read as one: the first of them that nobody judged, "+n more" on it, where the newest stands.
 function collect(list, apart) {
   const crowds = new Map();
   for (const made of list.children) {
@@ -163,11 +170,12 @@ function collect(list, apart) {
   for (const all of crowds.values()) {
     const posts = new Set(all.map((made) => made.dataset.post));
     if (posts.size < 2) continue;
-    const sorted = all.toSorted((a, b) => a.dataset.rank - b.dataset.rank), [first, ...others] = sorted;
-    const open = sorted.some((made) => made.classList.contains("open")), newest = sorted.at(-1).dataset.rank;
+    const sorted = all.toSorted((a, b) => judged(a) - judged(b) || a.dataset.rank - b.dataset.rank), [first] = sorted;
+    const others = sorted.slice(1).sort((a, b) => judged(a) - judged(b) || b.dataset.rank - a.dataset.rank);
+    const open = sorted.some((made) => made.classList.contains("open")), newest = Math.max(...all.map((made) => made.dataset.rank));
     if (all[0] !== first) list.insertBefore(first, all[0]);
     let last = first;
-    for (const made of [first, ...others.reverse()]) {
+    for (const made of [first, ...others]) {
       if (made !== first) last.after(made);
       last = made;
       made.dataset.place = newest;
@@ -184,14 +192,14 @@ function collect(list, apart) {
 
 const SHOWN_OF_POST = 3; // alerts of one post; the others on request
 
-// Cards of one post that follow each other read as one: the surest first, and only that one repeats the text. apart:
+// Cards of one post that follow each other read as one: the surest first, the judged last, and only the first repeats the text. apart:
 // clusters are not drawn together, where one of them is all that is looked at.
 export function regroup(list, apart = false) {
   collect(list, apart);
   const all = [...list.children];
   for (let start = 0, end; start < all.length; start = end) {
     for (end = start + 1; end < all.length && all[end].dataset.post === all[start].dataset.post;) end++;
-    const run = all.slice(start, end), sorted = run.toSorted((a, b) => b.dataset.margin - a.dataset.margin);
+    const run = all.slice(start, end), sorted = run.toSorted((a, b) => judged(a) - judged(b) || b.dataset.margin - a.dataset.margin);
     if (sorted.some((made, i) => made !== run[i])) {
       const after = all[end] ?? null;
       for (const made of sorted) list.insertBefore(made, after);
@@ -284,15 +292,16 @@ export function categories(list, open, wanted) {
     const line = body.rows[i] ?? notices.rows[i - body.rows.length];
     let any = false;
     for (const kind of c.kinds ?? AID) {
-      const { alert = 0, suggestion = 0 } = open[`${kind}.${c.category}`] ?? {}, sum = alert + suggestion;
+      const { alert = 0, suggestion = 0, also = 0 } = open[`${kind}.${c.category}`] ?? {}, sum = alert + suggestion;
       const cell = line.querySelector(`.cell[data-kind="${kind}"]`);
       totals[kind] += sum;
-      any ||= sum > 0;
-      say(cell.lastElementChild, sum ? short(sum) : "–");
+      any ||= sum + also > 0;
+      say(cell.lastElementChild, sum ? short(sum) : also ? `+${short(also)}` : "–");
       cell.classList.toggle("zero", !sum);
+      cell.title = also ? `${plural(also, "post says", "posts say")} it beside what they are alerted for` : "";
       cell.querySelector(".pale").style.width = `${(100 * sum) / most}%`;
       cell.querySelector(".solid").style.width = `${(100 * alert) / most}%`;
-      cell.setAttribute("aria-label", `${c.label}, ${kind}s: ${plural(alert, "alert", "alerts")}, ${plural(suggestion, "suggestion", "suggestions")}`);
+      cell.setAttribute("aria-label", `${c.label}, ${kind}s: ${plural(alert, "alert", "alerts")}, ${plural(suggestion, "suggestion", "suggestions")}${also ? `, ${number(also)} beside others` : ""}`);
       cell.setAttribute("aria-pressed", String(wanted.category === c.category && wanted.kind === kind));
     }
     line.className = any ? "" : "none";
@@ -306,7 +315,7 @@ function row(category) {
   const line = document.createElement("tr"), head = el("th"), name = el("button", "", category.label);
   head.scope = "row";
   name.type = "button";
-  name.title = `${category.label} (IASC: ${category.iasc})`;
+  name.title = category.iasc ? `${category.label} (IASC: ${category.iasc})` : category.label;
   name.dataset.set = "category";
   choice(name, category.category);
   head.append(name);

@@ -5,7 +5,8 @@ import { asked as ask, judge, taught, teachable, undo, VERDICTS } from "./teach.
 import { ago, duration, language, number, plural, rate } from "./words.js";
 
 const FIELDS = ["kind", "category", "level", "lang", "source", "cluster", "priority", "q"];
-const KEPT = 300; // cards in the list; older ones can be asked for
+const PAGE = 100; // older alerts fetched at a time
+let kept = 300; // cards in the list; whoever asks for older ones keeps as many more
 const data = JSON.parse($("data").textContent);
 
 let wanted = fromAddress();
@@ -15,6 +16,7 @@ let clusters = new Map();
 let eventId = page.event_id;
 let events = null;
 let waiting = []; // new alerts held back while somebody reads further down
+let ended = false; // no older alert is kept than those in the list
 let asked = 0; // counts requests, so that a late answer to an old question is dropped
 
 // --- address
@@ -72,7 +74,10 @@ function resync() {
     try {
       takeState(await get("/api/state"));
       await fetchAlerts();
-    } catch (error) { problem(`The state could not be fetched: ${error.message}`); }
+    } catch (error) {
+      problem(`The state could not be fetched: ${error.message}`);
+      if (events?.readyState === EventSource.CLOSED) setTimeout(resync, 3000); // nothing else would ask again
+    }
   }, 500);
 }
 
@@ -86,9 +91,8 @@ function takeState(next) {
 function listen() {
   events?.close();
   events = new EventSource(`/events?${query(FIELDS, { since: eventId })}`);
-  events.onopen = () => linked("live");
   events.onerror = () => {
-    linked("reconnecting …");
+    if (Date.now() - heard <= SILENT_MS) linked("reconnecting …"); // later the line tells for how long
     if (events.readyState === EventSource.CLOSED) setTimeout(resync, 3000);
   };
   events.addEventListener("resync", resync);
@@ -122,7 +126,7 @@ function listen() {
   });
 }
 
-let heard = Date.now(); // when the dashboard last sent figures
+let heard = Date.now(); // when the dashboard last sent figures: a connection that opens and stays silent says nothing
 const SILENT_MS = 4000; // figures come every second, and after 2 s where Redis is frozen; with a look each half second, told within 5
 
 function linked(how) {
@@ -132,16 +136,19 @@ function linked(how) {
   $("link").dataset.health = how === "live" ? health.level : "down";
   const text = how === "live" ? `${health.sentence} · ${rate(state.stats.posts_per_s)} posts/s` : how;
   if ($("link-text").textContent !== text) $("link-text").textContent = text;
+  if (how === "live" && $("link-say").textContent !== health.sentence) $("link-say").textContent = health.sentence; // without the rate: it would be read out every second
 }
 
 // The page's own word, whatever died: the dashboard, the network, this machine's sleep.
 setInterval(() => {
-  const silent = Date.now() - heard;
-  if (silent > SILENT_MS) linked(`no figures for ${duration(silent)}: the dashboard or the network is gone`);
+  const silent = Date.now() - heard, gone = silent > SILENT_MS;
+  document.body.classList.toggle("stale", gone);
+  if (gone) linked(`no figures for ${duration(1000 * Math.floor(silent / 1000))}`);
+  $("stale").hidden = !gone; // its words stay as they are: they are read out once
 }, 500);
 
 function problem(text) {
-  $("problem").textContent = text;
+  if ($("problem").textContent !== text) $("problem").textContent = text;
   $("problem").hidden = !text;
 }
 
@@ -151,13 +158,19 @@ async function lessons() {
     const all = await get("/api/taught"), cards = [...$("list").children];
     taught(all, cards, state.categories);
     ask(all.ask, cards);
+    if (!reading()) group();
   } catch (error) { problem(`What was taught could not be fetched: ${error.message}`); }
 }
 
 async function teach(made, verdict) {
   try {
     if (!await judge(made, verdict, state.categories)) return;
-    if (made === document.activeElement) move(1);
+    const on = document.activeElement, all = cards(), next = all[all.indexOf(made) + 1] ?? made;
+    if (made.classList.contains("judged")) made.classList.remove("whole");
+    group(); // what is moved loses the focus
+    const face = made.classList.contains("crowded") && cards().find((one) => one.matches(":not(.judged)") && one.dataset.crowd === made.dataset.crowd);
+    if (on === made) stand(face || next); // of a crowd all are judged before it goes on
+    else if (made.contains(on)) on.focus({ preventScroll: true });
   } catch (error) { problem(`Not taught: ${error.message}`); }
 }
 
@@ -194,9 +207,10 @@ function takeAlerts(shown) {
   drawWaiting();
 }
 
-// Is somebody reading further down, standing on a card, or asked about one? Then the list must not move under them.
+// Is somebody reading further down, standing on a card, pointing at its buttons, or asked about one? Then the list must
+// not move under them: a click would be on another card.
 function reading() {
-  return $("list").contains(document.activeElement) || document.querySelector(":is(#who, #which)[open]") || document.querySelector(".feed").scrollTop > 60 || (scrollY > 140 && innerWidth < 1181);
+  return document.querySelector("#list .verdicts:hover") || $("list").contains(document.activeElement) || document.querySelector(":is(#who, #which)[open]") || document.querySelector(".feed").scrollTop > 60 || (scrollY > 140 && innerWidth < 1181);
 }
 
 function last(list, what) { return [...list.querySelectorAll(`:scope > ${what}`)].at(-1); }
@@ -207,9 +221,12 @@ function insert(shown, fresh) {
     const made = cardOf(one);
     if (fresh) made.classList.add("fresh");
     const below = [...list.children].find((other) => Number(other.dataset.place ?? other.dataset.rank) < one.rank);
-    if (below || list.children.length < KEPT) list.insertBefore(made, below ?? null);
+    if (below || list.children.length < kept) list.insertBefore(made, below ?? null);
   }
-  while (list.children.length > KEPT) (last(list, ".crowded") ?? list.lastElementChild).remove(); // a crowd gives way first
+  while (list.children.length > kept) {
+    (last(list, ".crowded") ?? list.lastElementChild).remove(); // a crowd gives way first
+    ended = false;
+  }
   group();
   $("empty").hidden = list.children.length > 0;
   counted();
@@ -217,6 +234,7 @@ function insert(shown, fresh) {
 
 function drawAlerts() {
   const held = $("list").contains(document.activeElement) && document.activeElement.closest(".card")?.dataset.id;
+  ended = false;
   $("list").replaceChildren(...page.alerts.map((one) => cardOf(one, find(one.alert.alert_id))));
   group();
   if (held) find(held)?.focus({ preventScroll: true });
@@ -233,14 +251,16 @@ function standing() {
   if (["lang", "source", "cluster", "priority", "q"].some((f) => wanted[f])) return null;
   const fits = ([query]) => (!wanted.kind || query.startsWith(`${wanted.kind}.`)) && (!wanted.category || query.endsWith(`.${wanted.category}`));
   const counts = Object.entries(state.stats.open).filter(fits).map(([, n]) => n);
-  return counts.reduce((sum, n) => sum + (wanted.level ? n[wanted.level] ?? 0 : (n.alert ?? 0) + (n.suggestion ?? 0)), 0);
+  const of = (n) => (wanted.level ? n[wanted.level] ?? 0 : (n.alert ?? 0) + (n.suggestion ?? 0));
+  if (wanted.category && counts.some((n) => n.also)) return null; // of those beside others the page knows no level
+  return counts.reduce((sum, n) => sum + of(n), 0);
 }
 
 function counted() {
   const total = standing() ?? page.total, { alert = 0, suggestion = 0 } = state.stats.totals;
   $("count").textContent = total ? plural(total, "post stands", "posts stand") : "";
   $("count").title = `Of ${plural(alert + suggestion, "post", "posts")} with an alert or suggestion so far; the others were withdrawn, or are older than what is kept here.`;
-  $("older").hidden = Boolean(wanted.search) || $("list").children.length >= page.total - waiting.length || !$("list").children.length || $("list").children.length >= KEPT;
+  $("older").hidden = ended || Boolean(wanted.search) || $("list").children.length >= page.total - waiting.length || !$("list").children.length;
 }
 
 function drawWaiting() {
@@ -260,9 +280,11 @@ function showWaiting() {
 async function older() {
   const last = Math.min(...[...$("list").children].map((made) => Number(made.dataset.rank)));
   try {
-    const answer = await get(`/api/alerts?${query(FIELDS, { before: last, n: 100 })}`);
+    const answer = await get(`/api/alerts?${query(FIELDS, { before: last, n: PAGE })}`);
+    kept = Math.max(kept, $("list").children.length + answer.alerts.length);
     insert(answer.alerts, false);
-    if (answer.alerts.length < 100) $("older").hidden = true;
+    ended = answer.alerts.length < PAGE;
+    counted();
   } catch (error) { problem(`Older alerts could not be fetched: ${error.message}`); }
 }
 
@@ -294,13 +316,14 @@ function figuresAndSides() {
 }
 
 let drawn = "";
+const asks = (c) => Object.keys(c.categories ?? {}).length > 0; // somebody in it needs, offers or warns
 const rush = (c) => (c.burst >= 3 ? c.burst : 0); // board.BURST: less is chance, then the biggest come first
 function drawClusters(labels = new Map(state.categories.map((c) => [c.category, c.label]))) {
   const query = wanted.category && wanted.kind ? `${wanted.kind}.${wanted.category}` : "";
   const fits = (c) => (!wanted.lang || wanted.lang in (c.languages ?? {})) && (!wanted.source || wanted.source in (c.sources ?? {}))
     && (!(wanted.kind || wanted.category) || Object.keys(c.categories ?? {}).some((q) => q === query || (!query && (q.startsWith(`${wanted.kind}.`) || q.endsWith(`.${wanted.category}`)))));
   const shown = [...clusters.values()].filter((c) => c.posts > 1 && fits(c))
-    .sort((a, b) => (b.cluster_id === wanted.cluster) - (a.cluster_id === wanted.cluster) || rush(b) - rush(a) || b.posts - a.posts).slice(0, 12);
+    .sort((a, b) => (b.cluster_id === wanted.cluster) - (a.cluster_id === wanted.cluster) || asks(b) - asks(a) || rush(b) - rush(a) || b.posts - a.posts).slice(0, 12);
   const key = JSON.stringify([shown.map((c) => [c.cluster_id, c.version]), wanted.cluster, labels.size]);
   $("no-clusters").hidden = shown.length > 0;
   if (key === drawn || $("clusters").contains(document.activeElement)) return;
@@ -347,7 +370,9 @@ async function search() {
   try {
     const found = await get(`/api/search?${new URLSearchParams({ text, k: 30, ...(wanted.lang ? { lang: wanted.lang } : {}) })}`);
     if (wanted.search !== text) return;
+    const standing = document.activeElement === $("search-text");
     $("hits").replaceChildren(...found.hits.map(hit));
+    if (standing && found.hits.length) $("hits").firstElementChild.focus({ preventScroll: true }); // j and k go on from there
     $("hits-note").textContent = `${plural(found.hits.length, "post", "posts")} of ${number(found.searched)}, nearest in meaning first${wanted.lang ? `, in ${language(wanted.lang)} only` : ""}.${found.complete ? "" : " Older posts are still being read in."}`;
   } catch (error) { $("hits-note").textContent = `Search failed: ${error.message}`; }
 }
@@ -407,9 +432,12 @@ function unfold(made) {
 
 function move(step) {
   const all = cards(), at = all.indexOf(document.activeElement?.closest?.(".card"));
-  const next = all[at < 0 ? 0 : Math.max(0, Math.min(all.length - 1, at + step))];
-  next?.focus({ preventScroll: true });
-  next?.scrollIntoView({ block: "center" });
+  stand(all[at < 0 ? 0 : Math.max(0, Math.min(all.length - 1, at + step))]);
+}
+
+function stand(made) {
+  made?.focus({ preventScroll: true });
+  made?.scrollIntoView({ block: "center" });
 }
 
 const KEYS = { // r, w, o and n judge the card somebody stands on: teach.js
@@ -447,8 +475,8 @@ document.addEventListener("keydown", (event) => {
 $("list").addEventListener("click", (event) => {
   const verdict = event.target.closest("[data-verdict]");
   if (verdict) teach(verdict.closest(".card"), verdict.dataset.verdict);
-  const text = event.target.closest(".text");
-  if (text && !String(getSelection())) unfold(text.closest(".card"));
+  const opens = event.target.closest(".text, .card.judged:not(.whole)");
+  if (opens && !event.target.closest("button, a") && !String(getSelection())) unfold(opens.closest(".card"));
   if (event.target.closest(".weaker")) unfold(event.target.closest(".card"));
   if (event.target.closest(".crowd")) {
     event.target.closest(".card").classList.toggle("open");
@@ -464,9 +492,7 @@ $("lessons").addEventListener("click", async (event) => {
   } catch (error) { problem(`Not taken back: ${error.message}`); }
 });
 $("ask").addEventListener("click", () => {
-  const made = document.querySelector("#list > .card.asked");
-  made?.focus({ preventScroll: true });
-  made?.scrollIntoView({ block: "center" });
+  stand(document.querySelector("#list > .card.asked"));
 });
 $("search").addEventListener("submit", (event) => {
   event.preventDefault();
