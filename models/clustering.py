@@ -116,7 +116,7 @@ class Clusterer:
         return self.live_clusters.memory.find(cluster_id)
 
     def cluster_of(self, post_id: str) -> str | None:
-        """Where a post, or the original of a repeat, is now; None if it was never placed, deleted or forgotten."""
+        """Where a post is now, or a repeat was counted; None if it was never placed, deleted or forgotten."""
         return self.live_clusters.memory.cluster_of(post_id)
 
     def arrival_of(self, post_id: str) -> str | None:

@@ -15,7 +15,7 @@ from models.clusters.cluster import Cluster
 from models.clusters.events import EventMaker
 from models.clusters.live import Due, LiveClusters
 from models.clusters.saving import Saver
-from models.records import ClusterEvent, Deletion, MatchedFrame, Post
+from models.records import ClusterEvent, MatchedFrame, Post
 
 __all__ = ["Applying"]
 
@@ -61,8 +61,7 @@ class Applying:
                 place()
             for repeat in frame.repeats:
                 self.live.repeat(repeat)
-            for deletion in frame.deletions:
-                events += self._delete(deletion)
+            events += self._delete([deletion.id for deletion in frame.deletions])
         place()
         return events
 
@@ -126,7 +125,7 @@ class Applying:
                 place(i)
                 live.clock = ahead
                 events += self.settle(self._merge_due())
-            if post.id in inside or post.id in live.memory.placed or post.id in live.memory.repeats:
+            if post.id in inside or live.memory.knows(post.id):
                 place(i)
                 live.clock = ahead
                 live.unrepeat(post.id)
@@ -143,14 +142,16 @@ class Applying:
         place(len(posts))
         return events
 
-    def _delete(self, deletion: Deletion) -> list[ClusterEvent]:
-        live = self.live
-        live.counters.deletions += 1
-        named = live.memory.named_by(deletion.id)
-        repeats = sum([live.unrepeat(i) for i in named])
-        placed = [i for i in dict.fromkeys(named) if i in live.memory.placed]  # sent twice: its own repeat too
-        live.counters.unplaced += not repeats and not placed
-        return self._leave(placed)
+    def _delete(self, deleted: Sequence[str]) -> list[ClusterEvent]:
+        live, events = self.live, []
+        for named in live.memory.named_by(deleted):
+            live.counters.deletions += 1
+            repeats = sum([live.unrepeat(i) for i in named])
+            once = dict.fromkeys(named)  # sent twice: its own repeat too
+            placed = [i for i in once if i in live.memory.placed or live.slot_with(i) is not None]
+            live.counters.unplaced += not repeats and not placed
+            events += self._leave(placed)
+        return events
 
     def _leave(self, post_ids: Sequence[str]) -> list[ClusterEvent]:
         """Take posts out; then, not in between, say what became of their clusters: no event shows any of them."""
@@ -158,11 +159,11 @@ class Applying:
         shown: dict[str, Cluster] = {}
         for left in map(self.live.leave, post_ids):
             if left is not None:
-                cluster, lives, was_example = left
+                cluster, lives, was_shown = left
                 if not lives:
                     shown.pop(cluster.id, None)
                     ended.append(cluster)
-                elif was_example:
+                elif was_shown:
                     shown[cluster.id] = cluster
         expired = [self.events.expired(c) for c in ended if c.version]
         return expired + [event for c in shown.values() for event in self.events.redacted(c)]

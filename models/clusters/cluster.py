@@ -101,6 +101,7 @@ class Cluster(Struct, gc=False):
     event_s: float = 0.0  # clock of its latest event
     label: str = ""
     label_posts: int = 0  # posts when the label was made
+    told: tuple[str, ...] = ()  # ids of the posts that its latest event shows; a state of before has none
 
     def count(self, member: Member) -> None:
         """Count one more post: its number, times, language, source and the queries it matched."""
@@ -135,6 +136,10 @@ class Cluster(Struct, gc=False):
             return
         if len(examples) > 1 and member.rank <= examples[-2].rank:
             examples.sort(key=lambda m: (m.rank, m.post_id))
+
+    def shows(self, post_id: str) -> bool:
+        """Is this post one of its examples, or was it told as one and not taken back yet?"""
+        return post_id in self.told or any(m.post_id == post_id for m in self.examples)
 
     def is_new_author(self, author: str) -> bool:
         """Has this account not posted here lately?"""

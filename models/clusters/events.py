@@ -68,7 +68,7 @@ class EventMaker:
         return told
 
     def redacted(self, cluster: Cluster) -> list[ClusterEvent]:
-        """An example was deleted or edited: say at once what may still be shown."""
+        """A post that is or was shown was deleted or edited: say at once what may still be shown."""
         return [self.tell("relabel", cluster)] if cluster.version else []
 
     def merged(self, cluster: Cluster, into: str) -> ClusterEvent:
@@ -84,6 +84,7 @@ class EventMaker:
         cluster.label, cluster.label_posts = self._label(cluster), cluster.posts
         cluster.burst_level, cluster.step = self._level(cluster), next_step(cluster.posts)
         shown = self._nearest(cluster, 1 + config.examples_shown)
+        cluster.told = tuple(example.post_id for example in shown)
         return self._event(kind, cluster, medoid=shown[0] if shown else None, examples=shown[1:])
 
     def _event(

@@ -38,7 +38,9 @@ RESCALE_AT = 200.0  # half-lives between the reference and now; float64 overflow
 NO_SPACES = "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 # \w leaves out combining vowel signs, so it would cut Hindi, Bengali or Arabic words in pieces: name them.
 MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u200c\u200d"
-_SKIP = re.compile(r"https?://\S+|www\.\S+|\S+@\S+|@\w+|&\w+;")
+# An address is looked for where its run begins: if it is not found there, it is nowhere in the run, and to look again
+# at each letter would take time that grows with the square of a text without spaces.
+_SKIP = re.compile(r"https?://\S+|www\.\S+|(?<!\S)\S+@\S+|@\w+|&\w+;")
 _TERM = re.compile(rf"[{NO_SPACES}]+|(?:(?![{NO_SPACES}])[\w{MARKS}])+")
 _ASCII_TERM = re.compile(r"\w{3,}", re.ASCII)
 _DENSE = re.compile(rf"[{NO_SPACES}]")

@@ -24,6 +24,9 @@ from models.records import Post, Repeat
 __all__ = ["Counters", "Due", "LiveClusters"]
 
 
+OUTLIVED = 1_024  # ids of posts that are only shown any more: beyond these, those that are shown no longer go
+
+
 class Counters(Struct):
     """What happened so far; monotonic, for metrics."""
 
@@ -62,6 +65,7 @@ class LiveClusters:
         self.counters = Counters()
         self.clock = self.started = -math.inf  # stream time, epoch seconds
         self.stream = Rates(at=-math.inf)  # of all posts: what a new cluster's slow rate starts from
+        self._most_outlived = OUTLIVED
 
     def cluster(self, slot: int) -> Cluster:
         """The cluster of a slot. Asking for one that has ended is a mistake of ours, and stops here."""
@@ -104,14 +108,28 @@ class LiveClusters:
 
     def _found(self, slot: int, post: Post, at: float) -> None:
         """Open a cluster. Its slow rate starts at the stream's mean per cluster, so that one post is no burst."""
-        attempt, config = 0, self.config
-        while (name := cluster_id(post, attempt, config.salt)) in self.slots or self.memory.is_taken(name):
-            attempt += 1
+        config, name = self.config, self._free_id(post)
         share_seen = -math.expm1(-max(self.clock - self.started, config.burst_fast_s) / config.burst_slow_s)
         rates = Rates(at=self.clock, slow=self.forward(self.stream).slow / share_seen / max(len(self.slots), 1))
         self.slots[name] = slot
         self.clusters[slot] = Cluster(name, rates, at, at, self.counters.posts, self.clock)
         self.counters.founded += 1
+
+    def _free_id(self, post: Post) -> str:
+        """The first of the post's ids that was not given yet. Which were given is found in ever longer steps, then by
+        halves: a post that is edited or deleted and sent again thousands of times has used as many."""
+
+        def is_given(attempt: int) -> bool:
+            name = cluster_id(post, attempt, self.config.salt)
+            return name in self.slots or self.memory.is_taken(name)
+
+        given, free = -1, 0
+        while is_given(free):
+            given, free = free, 2 * free + 1
+        while free - given > 1:
+            middle = (given + free) // 2
+            given, free = (middle, free) if is_given(middle) else (given, middle)
+        return cluster_id(post, free, self.config.salt)
 
     def _join(self, slot: int, member: Member, terms: list[str], author: str | None) -> None:
         cluster, config = self.cluster(slot), self.config
@@ -133,17 +151,44 @@ class LiveClusters:
             self.unsaved.update(self.slots)
         self.vocabulary.add(terms, self.vocabulary.scale(member.at), cluster.terms)
         cluster.keep_example(member, config.examples_kept)
-        self.memory.remember(member, cluster.id)
+        for forgotten, place in self.memory.remember(member, cluster.id):
+            self._outlive(forgotten, place)
         self._touched(slot, cluster)
+
+    def _outlive(self, post_id: str, place: str) -> None:
+        """Where a post was put is forgotten: if its cluster may still show it, that is kept as long as it does."""
+        slot = self.slots.get(self.memory.find(place))
+        if slot is not None and (cluster := self.cluster(slot)).shows(post_id):
+            self.memory.outlived[post_id] = cluster.id
+            if len(self.memory.outlived) > self._most_outlived:
+                self.find_outlived()
+
+    def find_outlived(self) -> None:
+        """Start over from what clusters may show."""
+        placed = self.memory.placed
+        self.memory.outlived = {
+            post_id: cluster.id
+            for cluster in self.living()
+            for post_id in (*cluster.told, *(m.post_id for m in cluster.examples))
+            if post_id not in placed
+        }
+        self._most_outlived = OUTLIVED + 2 * len(self.memory.outlived)
 
     def _touched(self, slot: int, cluster: Cluster) -> None:
         self.changed.add(slot)
         self.unsaved.add(cluster.id)
 
     def slot_of(self, post_id: str) -> int | None:
-        """The live cluster a post, or the original of a repeat, is in."""
+        """The live cluster a post is in, or a repeat was counted in."""
         placed = self.memory.cluster_of(post_id)
         return None if placed is None else self.slots.get(placed)
+
+    def slot_with(self, post_id: str) -> int | None:
+        """The live cluster that has a post of its own, were it so old that it is only shown any more."""
+        if (placed := self.memory.placed.get(post_id)) is not None:
+            return self.slots.get(self.memory.find(placed))
+        slot = self.slots.get(self.memory.outlived.get(post_id, ""))
+        return slot if slot is not None and self.cluster(slot).shows(post_id) else None
 
     def repeat(self, repeat: Repeat) -> None:
         """Count a repeat with its original's cluster; it has no vector of its own. The same repeat counts once."""
@@ -154,18 +199,20 @@ class LiveClusters:
         if slot is None:
             self.counters.unplaced += 1
             return
-        self.memory.repeat(repeat.id, repeat.of)
         cluster = self.cluster(slot)
+        self.memory.repeat(repeat.id, cluster.id)
         self.forward(cluster.rates).add(Rates(self.clock, 1.0, 1.0, 1.0))
         cluster.posts += 1
         cluster.touched_post, cluster.touched_s = self.counters.posts, self.clock
         self._touched(slot, cluster)
 
     def unrepeat(self, repeat_id: str) -> bool:
-        """Take a repeat back. Returns False if it is not known as one."""
-        slot = self.slot_of(repeat_id)
-        if self.memory.repeats.forget(repeat_id) is None:
+        """Take a repeat back from where it was counted: its original may be elsewhere by now, or gone. Returns False
+        if it is not known as one."""
+        if repeat_id not in self.memory.repeats:
             return False
+        slot = self.slot_of(repeat_id)
+        self.memory.repeats.forget(repeat_id)
         if slot is not None:
             cluster = self.cluster(slot)
             cluster.posts -= 1
@@ -175,14 +222,15 @@ class LiveClusters:
     def leave(self, post_id: str) -> tuple[Cluster, bool, bool] | None:
         """Take a placed post out of its cluster: vector, count, weight, words, examples.
 
-        Returns the cluster, whether it lives on, and whether the post was one of its examples; None if the cluster
-        had ended before.
+        Returns the cluster, whether it lives on, and whether it may have shown the post; None if the cluster had ended
+        before.
         """
-        slot = self.slot_of(post_id)
+        slot = self.slot_with(post_id)
         member = self.memory.forget(post_id)
         if slot is None:
             return None
         cluster = self.cluster(slot)
+        shown = cluster.shows(post_id)
         example = next((m for m in cluster.examples if m.post_id == post_id), None)
         member = member or example
         cluster.posts -= 1
@@ -197,7 +245,7 @@ class LiveClusters:
         lives = self.kernel.remove(slot, row)
         if not lives:
             self.close(slot)
-        return cluster, lives, example is not None
+        return cluster, lives, shown
 
     def merge(self, full: bool = True) -> list[Cluster]:
         """Join all clusters that are near enough. Returns those that went into another, in order."""
@@ -208,6 +256,8 @@ class LiveClusters:
             self.forward(other.rates)
             mine.absorb(other, self.config.examples_kept)
             self.memory.redirect(other.id, mine.id)
+            if outlived := self.memory.outlived:
+                outlived.update({m.post_id: mine.id for m in other.examples if m.post_id in outlived})
             self._vacate(loser)
             self._touched(winner, mine)
             self.counters.merged += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b32encode
+from collections.abc import Collection, Iterator, Sequence
 
 from models.clusters.cluster import Member
 from models.clusters.trail import Ledger
@@ -26,38 +27,61 @@ def cluster_id(post: Post, attempt: int, salt: str) -> str:
 
 
 class Memory:
-    """Post → cluster, repeat → original, cluster → the one it went into."""
+    """Post → cluster, repeat → cluster, cluster → the one it went into."""
 
     def __init__(self, posts: int, members: int, ids: int) -> None:
         self.keep_posts = posts
         self.placed: Ledger[str] = Ledger("placed", posts)  # post id → cluster id at arrival
         self.members: Ledger[Member] = Ledger("members", members)  # the newest of them, whole
-        self.repeats: Ledger[str] = Ledger("repeats", posts)  # repeat id → original's post id
+        self.outlived: dict[str, str] = {}  # posts that `placed` forgot and a cluster may still show → that cluster
+        self.repeats: Ledger[str] = Ledger("repeats", posts)  # repeat id → id of the cluster it was counted in
         self.accounts: set[str] = set()  # that these may be of; some whose posts were all forgotten are in it too
         self.redirects: Ledger[str] = Ledger("redirects", ids)  # merged away → into
         self.retired: Ledger[None] = Ledger("retired", ids)  # expired: kept so that no id is given twice
 
-    def remember(self, member: Member, cluster: str) -> None:
-        self.placed.put(member.post_id, cluster)
+    def remember(self, member: Member, cluster: str) -> Sequence[tuple[str, str]]:
+        """Returns the posts whose place is forgotten for it, and that place at their arrival."""
+        forgotten = self.placed.put(member.post_id, cluster)
         self._hear_of(member.post_id)
         self.members.put(member.post_id, member)
+        return forgotten
 
     def forget(self, post_id: str) -> Member | None:
         """Drop a post; returns it if it was still remembered whole."""
         self.placed.forget(post_id)
+        self.outlived.pop(post_id, None)
         return self.members.forget(post_id)
 
-    def named_by(self, deleted: str) -> list[str]:
-        """The ids a deletion takes along: the post's own, or those of all posts and repeats of an account, oldest
-        first.
+    def knows(self, post_id: str) -> bool:
+        """Is this post, or repeat, to leave before it comes again?"""
+        return post_id in self.placed or post_id in self.repeats or post_id in self.outlived
 
-        An account's are found by reading through all (0.1 s at most, measured): rare, as most that close have none
-        here.
+    def named_by(self, deleted: Collection[str]) -> Iterator[list[str]]:
+        """For each deletion in turn the ids it takes along: the post's own, or those of all posts and repeats of an
+        account. Whoever asks takes them out before asking on; some may be gone by then.
+
+        Accounts' are found by reading through all (0.1 s at most, measured), once for all that are deleted, and an
+        account is not looked for again until it posts again: rare, as most that close have none here.
         """
-        if deleted in self.placed or deleted in self.repeats or deleted not in self.accounts:
-            return [deleted]
-        begin = deleted + "/"
-        return [p for known in (self.placed, self.repeats) for p in known if p.startswith(begin)]
+        found: dict[str, list[str]] = {}
+        for name in deleted:
+            if name in self.placed or name in self.repeats or name not in self.accounts:
+                yield [name]
+                continue
+            if name not in found:
+                found = self._of_accounts(self.accounts.intersection(deleted))
+            self.accounts.discard(name)
+            yield [name, *found.pop(name)]  # a post may be called so too, and only be shown any more
+
+    def _of_accounts(self, accounts: Collection[str]) -> dict[str, list[str]]:
+        """The ids of each, oldest first."""
+        found: dict[str, list[str]] = {account: [] for account in accounts}
+        for known in (sorted(self.outlived), self.placed, self.repeats):  # the first have no order that is saved
+            for post_id in known:
+                account, slash, _ = post_id.partition("/")
+                if slash and account in found:
+                    found[account].append(post_id)
+        return found
 
     def _hear_of(self, post_id: str) -> None:
         if (account := account_of(post_id)) != post_id:
@@ -67,15 +91,16 @@ class Memory:
 
     def find_accounts(self) -> None:
         """Start over from what is remembered."""
-        self.accounts = {account_of(p) for known in (self.placed, self.repeats) for p in known if "/" in p}
+        every = (self.outlived, self.placed, self.repeats)
+        self.accounts = {account_of(p) for known in every for p in known if "/" in p}
 
-    def repeat(self, repeat_id: str, of: str) -> None:
-        self.repeats.put(repeat_id, of)
+    def repeat(self, repeat_id: str, cluster: str) -> None:
+        self.repeats.put(repeat_id, cluster)
         self._hear_of(repeat_id)
 
     def cluster_of(self, post_id: str) -> str | None:
-        """Where a post, or the original of a repeat, is now."""
-        placed = self.placed.get(self.repeats.get(post_id, post_id))
+        """Where a post is now, or what a repeat was counted in."""
+        placed = self.repeats.get(post_id) or self.placed.get(post_id)
         return None if placed is None else self.find(placed)
 
     def find(self, cluster: str) -> str:

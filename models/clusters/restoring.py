@@ -12,6 +12,7 @@ from models.clusters.cluster import Member
 from models.clusters.config import ClusterConfig
 from models.clusters.kernel import GRID
 from models.clusters.live import LiveClusters
+from models.clusters.memory import Memory
 from models.clusters.saving import Saver
 from models.clusters.state import FORMAT, Head, Progress, Saved, ledgers
 from models.clusters.trail import Extent, Segment
@@ -71,8 +72,21 @@ def _live(parts: Mapping[str, bytes], head: Head, config: ClusterConfig) -> Live
         name = ledger.trail.name
         kind = {"members": Member, "retired": None}.get(name, str)
         ledger.load(head.spans[name], _segments(parts, name, head.spans[name], kind))
+    if not head.counted:
+        _count_with_originals(live.memory)
+    live.find_outlived()
     live.memory.find_accounts()
     return live
+
+
+def _count_with_originals(memory: Memory) -> None:
+    """Of a state of before, which named each repeat's original: it was counted where that is."""
+    for repeat, original in list(memory.repeats.items()):
+        if (cluster := memory.placed.get(original)) is not None:
+            memory.repeats[repeat] = cluster
+        else:
+            memory.repeats.forget(repeat)
+    memory.repeats.trail.renew()
 
 
 def _segments(parts: Mapping[str, bytes], name: str, span: Extent, kind: Any) -> list[Segment[Any]]:

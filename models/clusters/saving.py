@@ -142,5 +142,6 @@ def _small(live: LiveClusters, progress: Progress, spans: dict[str, Extent]) -> 
         terms_since=words.since_s,
         terms_total=words.total,
         spans=spans,
+        counted=True,
     )
     return {"head": _pack(head), "lexicon": live.lexicon.table.astype("<u4").tobytes()}

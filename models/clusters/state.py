@@ -63,6 +63,7 @@ class Head(Struct):
     terms_since: float | None
     terms_total: float
     spans: dict[str, Extent]
+    counted: bool = False  # repeats name the cluster they were counted in; in a state of before, their original
 
 
 class Saved(Struct, array_like=True):

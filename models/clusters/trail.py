@@ -72,13 +72,14 @@ class Trail:
         self._changed = True
 
     def drop(self, key: str) -> None:
-        """A key went, other than by being the oldest."""
-        self.put.pop(key, None)
+        """A key went other than by being the oldest, or is to leave the segments that still held it after that."""
+        if key in self.put:
+            del self.put[key]
+            self._changed = True
         for number, keys in enumerate(self.closed, self.number - len(self.closed)):
             if key in keys:
                 del keys[key]
                 self._thinned.add(number)
-        self._changed = True
 
     def renew(self) -> None:
         """Most of the map changed: write all of it with the next save."""
@@ -95,13 +96,16 @@ class Trail:
         first = self.number - len(self.closed)
         written = {f"{self.name}/{n}": self._packed(self.closed[n - first], entries) for n in self._thinned}
         self._thinned.clear()
+        oldest, dead = next(iter(entries), None), []
         if self._changed:
             values = {key: entries[key] for key in self.put if key in entries}
-            written[f"{self.name}/{self.number}"] = msgspec.msgpack.encode(Segment(list(self.gone), values))
+            if self.put or self.gone:
+                written[f"{self.name}/{self.number}"] = msgspec.msgpack.encode(Segment(list(self.gone), values))
+            else:  # all that it held was taken out
+                dead.append(f"{self.name}/{self.number}")
             self._changed = False
             if len(self.put) + len(self.gone) >= self.full:
                 self._close()
-        oldest, dead = next(iter(entries), None), []
         while self.ages and self.closed and oldest not in self.closed[0]:
             dead.append(f"{self.name}/{self.number - len(self.closed)}")
             written.pop(dead[-1], None)
@@ -158,23 +162,22 @@ class Ledger(OrderedDict[str, V]):
         super().__init__()
         self.keep, self.trail = keep, Trail(name)
 
-    def put(self, key: str, value: V) -> None:
-        """Store as the newest entry and drop the oldest beyond `keep`."""
+    def put(self, key: str, value: V) -> Sequence[tuple[str, V]]:
+        """Store as the newest entry and drop the oldest beyond `keep`. Returns those."""
         if key in self:
             del self[key]
         self[key] = value
         if self.trail.on:
             self.trail.note(key)
-        while len(self) > self.keep:
-            self.popitem(last=False)
+        if len(self) <= self.keep:
+            return ()
+        return [self.popitem(last=False) for _ in range(len(self) - self.keep)]
 
     def forget(self, key: str) -> V | None:
-        """Take an entry out; None if it was not there."""
-        if key not in self:
-            return None
+        """Take an entry out; None if it was not there. One that went as the oldest leaves its saved segment too."""
         if self.trail.on:
             self.trail.drop(key)
-        return self.pop(key)
+        return self.pop(key, None)
 
     def load(self, span: Extent, segments: Sequence[Segment[V]]) -> None:
         """Become what was saved. The oldest went as newer ones came: what is too much is at the front."""

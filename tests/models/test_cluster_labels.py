@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections import Counter
 from math import log1p
 
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models.clusters import labels
 from models.clusters.labels import Vocabulary, heaviest, label_of, prune, terms_of
 
 
@@ -36,6 +39,23 @@ def test_any_text_gives_terms_without_raising(text):
 )
 def test_words_are_found_in_any_script(text, expected):
     assert terms_of(text) == expected
+
+
+ADDRESSES = re.compile(r"https?://\S+|www\.\S+|\S+@\S+|@\w+|&\w+;")  # as one would write it down
+
+
+@given(st.lists(st.sampled_from(["a", "bc", "@", " ", "\n", "&", ";", ".", "/", "www.", "https://", "é"]), max_size=30))
+@settings(max_examples=500)
+def test_links_addresses_and_mentions_are_left_out_as_if_looked_for_at_every_letter(parts):
+    text = "".join(parts)
+    assert labels._SKIP.sub(" ", text) == ADDRESSES.sub(" ", text)
+
+
+@pytest.mark.parametrize("begin, terms", [("/", 1), ("@", 0), ("&", 1), ("www", 1), ("a@ ", 1)])
+def test_a_text_without_spaces_costs_no_more_than_it_is_long(begin, terms):
+    before = time.process_time()
+    assert len(terms_of(begin + "a" * 200_000)) == terms
+    assert time.process_time() - before < 2.0  # half a minute, where its end is looked for from every letter
 
 
 def test_a_label_prefers_words_of_the_cluster_over_words_of_the_stream():

@@ -14,7 +14,7 @@ from models.clustering import Clusterer
 from models.clusters import labels
 from models.clusters.trail import Ledger, Segment
 from models.records import Deletion, Repeat
-from tests.models.clustering_lab import CUTS, DIM, WORDY, frame, frames_of, run, streams
+from tests.models.clustering_lab import CUTS, DIM, WORDY, frame, frames_of, post, run, streams
 
 
 @given(streams(), st.integers(1, 59))
@@ -110,3 +110,44 @@ def test_what_is_taken_out_is_in_no_segment_after_the_next_save():
     held = b"".join(part for name, part in parts.items() if name not in dead)
     assert not [word for n in ("0003", "0500", "0999") for word in (b"post-", b"text ") if word + n.encode() in held]
     assert b"post-0004" in held and b"post-0501" in held
+
+
+def test_what_went_as_the_oldest_and_is_taken_out_then_is_in_no_segment_after_the_next_save():
+    ledger, parts = Ledger("x", keep=300), {}
+    for number in range(600):
+        ledger.put(f"post-{number:04}", f"text {number:04}")
+        written, dead = ledger.trail.save(ledger)
+        parts = {n: p for n, p in parts.items() if n not in dead} | written
+    assert "post-0270" not in ledger and b"post-0270" in b"".join(parts.values())
+    assert ledger.forget("post-0270") is None
+    parts |= ledger.trail.save(ledger)[0]
+    held = b"".join(parts.values())
+    assert b"0270" not in held and b"text 0301" in held
+
+
+def test_a_state_that_an_earlier_version_saved_goes_on_with_its_repeats():
+    """It named the original of each repeat, and did not say which posts were told."""
+    clusterer, _ = run([post(n) for n in range(3)], np.eye(DIM)[[0, 0, 1]], config=WORDY)
+    clusterer.add(frame(50, [], [], repeats=[Repeat(f"r{n}", f"p{n}", 0.0) for n in range(3)]))
+    parts = dict(clusterer.changes().put)
+    for name, part in parts.items():
+        read = msgspec.msgpack.decode(part) if name != "lexicon" else None
+        if name == "head":
+            assert read.pop("counted")
+        elif name.startswith("cluster/"):
+            del read[2]["told"]
+        elif name.startswith("repeats/"):
+            read[1] = {"r0": "p0", "r1": "p1", "r2": "p2", "r3": "forgotten"}
+            span = msgspec.msgpack.decode(parts["head"])["spans"]["repeats"]
+        parts[name] = msgspec.msgpack.encode(read) if read is not None else part
+    head = msgspec.msgpack.decode(parts["head"])
+    head["spans"]["repeats"] = [*span[:2], 4]
+    parts["head"] = msgspec.msgpack.encode(head)
+    resumed = Clusterer.resume(parts, WORDY)
+    assert [resumed.cluster_of(f"r{n}") for n in range(4)] == [*(clusterer.cluster_of(f"r{n}") for n in range(3)), None]
+    changes = resumed.changes()
+    parts = {name: part for name, part in parts.items() if name not in changes.gone} | changes.put
+    again = Clusterer.resume(parts, WORDY)
+    assert again.snapshot() == resumed.snapshot()
+    again.add(frame(51, [], [], deletions=[Deletion("p0", 1.0), Deletion("r0", 1.0)]))
+    assert sum(c.posts for c in again.live()) == 4
