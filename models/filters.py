@@ -17,6 +17,7 @@ Words are compared without case and width (NFKC), whole; in scripts written with
 from __future__ import annotations
 
 from typing import Any
+from unicodedata import category
 
 from msgspec import Struct
 
@@ -26,7 +27,7 @@ from models.places.mentions import lies_in, named_in
 from models.records import Geo, Post
 from models.words import any_of, folded
 
-__all__ = ["Where", "check_where", "located"]
+__all__ = ["Where", "check_where", "located", "says_something"]
 
 MOST_WORDS = 200  # of one list: a filter is looked through for every post that fits the query
 
@@ -105,8 +106,15 @@ def check_where(where: Where, query_id: str) -> None:
             )
     for name in ("must", "must_not"):
         words = getattr(where, name)
-        if len(words) > MOST_WORDS or not all(folded(word).strip().rstrip("*").strip() for word in words):
-            raise QueryError(f"query {query_id}: {name}: at most {MOST_WORDS} words, none of them empty")
+        if len(words) > MOST_WORDS:
+            raise QueryError(f"query {query_id}: {name}: {len(words)} words, at most {MOST_WORDS} are taken")
+        if void := [word for word in words if not says_something(word)]:
+            raise QueryError(f"query {query_id}: {name}: {void[0]!r} has no letter or digit: write a word")
+
+
+def says_something(word: str) -> bool:
+    """A letter, a digit or a sign such as an emoji: punctuation alone stands in hardly any post by itself."""
+    return any(letter.isalnum() or category(letter) == "So" for letter in folded(word))
 
 
 def _speaks(lang: str, wanted: str) -> bool:

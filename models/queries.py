@@ -16,13 +16,23 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from models.errors import QueryError
-from models.filters import Where, check_where
+from models.filters import Where, check_where, says_something
 from models.moments import epoch_s, has_zone
 from models.records import KINDS, Kind, is_notice
 
-__all__ = ["BARS", "Query", "aid_queries", "background_texts", "check_query", "load_queries", "read_pack"]
+__all__ = [
+    "BARS",
+    "Query",
+    "aid_queries",
+    "background_texts",
+    "check_query",
+    "load_queries",
+    "read_pack",
+    "without_void",
+]
 
 IASC_CLUSTERS = (
     "CCCM",
@@ -79,14 +89,28 @@ class Query(Struct, frozen=True, dict=True, omit_defaults=True, forbid_unknown_f
         return [(lang, text) for lang, texts in self.sentences.items() for text in texts]
 
 
+def without_void(query: Query) -> Query:
+    """The query without sentences and filter words that say nothing. Earlier versions took them; no query goes silent
+    for one of them.
+    """
+    kept = {lang: [text for text in texts if says_something(text)] for lang, texts in query.sentences.items()}
+    where = query.where
+    if where is not None:
+        words = {name: [w for w in getattr(where, name) if says_something(w)] for name in ("must", "must_not")}
+        where = replace(where, **words)
+    return replace(query, sentences={lang: texts for lang, texts in kept.items() if texts}, where=where)
+
+
 def check_query(query: Query) -> Query:
     """Return the query, or raise QueryError saying what to change."""
     if query.id != f"{query.kind}.{query.category}":
         raise QueryError(f"query id {query.id!r} must read {query.kind}.{query.category}")
     if not query.category.replace("_", "").isalnum() or not query.category.isascii():
         raise QueryError(f"category {query.category!r}: use ASCII letters, digits and _")
-    if not any(text.strip() for _, text in query.texts()):
+    if not query.texts():
         raise QueryError(f"query {query.id} has no sentence: give at least one, as people would post it")
+    if void := [text for _, text in query.texts() if not says_something(text)]:
+        raise QueryError(f"query {query.id}: the sentence {void[0]!r} says nothing: write what people post")
     if query.iasc not in IASC_CLUSTERS:
         raise QueryError(f"query {query.id}: {query.iasc!r} is no IASC cluster; known: {', '.join(IASC_CLUSTERS)}")
     if query.where is not None:

@@ -11,6 +11,23 @@ from models.records import Match, Post
 
 __all__ = ["likeliest", "why_not"]
 
+SAID = {  # the head's classes that are no queries (NEAR of training/posts), in words for people
+    "met": "a need that was met",
+    "negated": "word that nothing is needed",
+    "past": "something past",
+    "news": "news",
+    "hypothetical": "something that might be",
+    "figurative": "a figure of speech",
+    "opinion": "an opinion",
+    "thanks": "thanks",
+    "prayer": "a prayer",
+    "refused": "word that no more help should come",
+    "scam_talk": "a warning of a scam",
+    "advert": "an advertisement",
+    "chatter": "everyday talk",
+    "ordinary": "everyday talk",
+}
+
 
 def why_not(matcher: Matcher, post: Post, vector: np.ndarray, known: Sequence[Match] = ()) -> str:
     """One sentence. vector: (d,), of the matcher's encoder. known: the matches the pipeline gave the post, where it
@@ -88,7 +105,7 @@ def _reads_as(matcher: Matcher, vector: np.ndarray) -> str:
     if matcher.head is None:
         return ""
     (kind,) = matcher.head.kinds(vector[None])
-    return "" if "." in kind else f"; it reads as {kind}"
+    return "" if "." in kind else f"; it reads as {SAID.get(kind, kind)}"
 
 
 def _chance(probability: float) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import NoReturn
 
 import click
 
@@ -53,15 +55,19 @@ def crisis(ctx: click.Context, config: str | None) -> None:
     `crisis worker`,
     `crisis dashboard` and one of `crisis ingest …`. `crisis doctor` says what is missing.
     """
-    from streams.config import load_settings
+    from streams.config import load_settings, unknown_variables
 
     if ctx.resilient_parsing:
         return
+    for told in unknown_variables():
+        click.secho(f"crisis: {told}", fg="yellow", err=True)
     ctx.obj = load_settings(config)
 
 
 def main() -> None:
-    """Entry point: our own errors are told in one line, not as a traceback."""
+    """Entry point: our own errors, and what the system refuses (a full disk), are told in one line, not as a
+    traceback.
+    """
     try:
         crisis(standalone_mode=False)
     except click.exceptions.Exit as done:
@@ -73,8 +79,17 @@ def main() -> None:
     except click.Abort:
         sys.exit(130)
     except CrisisError as error:
-        click.secho(f"crisis: {_shown(error)}", fg="red", err=True)
-        sys.exit(1)
+        _end(error)
+    except OSError as error:
+        if os.environ.get("CRISIS_DEBUG"):
+            raise
+        where = "" if error.filename is None else f"{error.filename}: "
+        _end(f"{where}{error.strerror or str(error) or type(error).__name__}")
+
+
+def _end(error: object) -> NoReturn:
+    click.secho(f"crisis: {_shown(error)}", fg="red", err=True)
+    sys.exit(1)
 
 
 def _shown(error: object) -> str:

@@ -3,10 +3,17 @@
 import subprocess
 import sys
 
+import psutil
 import pytest
 
+from streams.commands.key import make_key
+from streams.commands.topics import prepare
+from streams.config import load_settings
 from tests.house import ROOT, dotted, imports, modules
-from tests.waiting import PATIENCE_S
+from tests.outputs.topics import fresh_prefix
+from tests.services.kafka import free_ports
+from tests.waiting import PATIENCE_S, wait_until
+from tests.worker.test_worker import FAUST, RUNNING, running
 
 HEAVY = {"torch", "transformers", "sentence_transformers", "onnxruntime"}
 
@@ -88,4 +95,42 @@ def test_the_core_runs_without_torch():
         "from models.encoders.load import load_encoder\n"
         "import streams.worker.app, streams.pipeline.replay, streams.cli\n"
         "assert load_encoder('flood').encode(['help']).shape[0] == 1\n",
+    )
+
+
+def test_fausts_own_command_with_its_defaults_listens_nowhere_but_where_the_settings_say(
+    embedded_broker, embedded_redis_url, tmp_path
+):
+    make_key(tmp_path / "key")
+    settings = load_settings(
+        broker={"bootstrap": embedded_broker},
+        topics={"prefix": fresh_prefix()},
+        redis={"url": embedded_redis_url},
+        privacy={"key_file": tmp_path / "key"},
+    )
+    prepare(settings)
+    (port,) = free_ports(1)
+    log = tmp_path / "log"
+    with running([word for word in FAUST if word != "--without-web"], settings, tmp_path, port) as worker:
+        wait_until(lambda: worker.poll() is not None or RUNNING in log.read_text(), log.read_text)
+        assert worker.poll() is None, log.read_text()
+        listens = {c.laddr for c in psutil.Process(worker.pid).net_connections("inet") if c.status == "LISTEN"}
+    assert listens == {("127.0.0.1", port)}
+
+
+@pytest.mark.parametrize(
+    ("ref", "told"),
+    [
+        ("flod", r"no such bundle, folder or hub id: 'flod' \(did you mean 'flood'\?\); bundled are reader and flood"),
+        ("/srv/encoders/none", "no such bundle, folder or hub id"),
+        ("./encoders/none", "no such bundle, folder or hub id"),
+        ("encoders/none", r"no folder here, and as a hub id run by torch: install crisis-streams\[torch\]"),
+    ],
+)
+def test_an_encoder_that_is_not_there_is_told_before_anything_is_asked_to_be_installed(ref, told):
+    run_without(
+        tuple(sorted(HEAVY)),
+        "import re\nfrom models.encoders.load import load_encoder\nfrom models.errors import EncoderError\n"
+        f"try:\n    load_encoder({ref!r})\nexcept EncoderError as error:\n"
+        f"    assert re.search({told!r}, str(error)), error\nelse:\n    raise SystemExit('loaded')\n",
     )

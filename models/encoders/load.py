@@ -8,7 +8,9 @@ encoder = load_encoder("crisistransformers/CT-XLMR-SE") # any sentence-transform
 
 from __future__ import annotations
 
+import difflib
 import importlib
+import re
 from pathlib import Path
 
 import msgspec
@@ -23,6 +25,7 @@ _DATA = Path(__file__).parents[1] / "data"
 BUNDLED = {"reader": _DATA / "encoder", "flood": _DATA / "flood"}  # shipped with the package; the first is the default
 FLOOD = BUNDLED["flood"]
 # `backend` of a manifest → what makes an encoder of its bundle. Imported on use: none loads another's libraries.
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")  # owner/name
 BACK_ENDS = {"static": "models.encoders.static:StaticEncoder", "onnx": "models.encoders.onnx:OnnxEncoder"}
 
 
@@ -41,6 +44,8 @@ def load_encoder(ref: str | Path | Bundle | None = None) -> Encoder:
     if isinstance(ref, Bundle) or ref is None or str(ref) in BUNDLED or (path / MANIFEST).exists():
         bundle = ref if isinstance(ref, Bundle) else read_bundle(path)
         return _worded(bundle) if WORDS in bundle.manifest.files else _plain(bundle)
+    if not path.exists():
+        _refuse_a_typing_error(str(ref))
     by_letters = (path / "character_encoder.json").exists()
     if path.is_dir() and not (by_letters or any((path / name).exists() for name in ("config.json", "modules.json"))):
         raise EncoderError(f"{path} holds neither {MANIFEST} (a bundle) nor config.json (a transformers model)")
@@ -48,8 +53,22 @@ def load_encoder(ref: str | Path | Bundle | None = None) -> Encoder:
         from models.encoders.characters import CharacterAwareEncoder
         from models.encoders.transformer import TransformerEncoder
     except ImportError as error:
-        raise EncoderError(f"{str(ref)!r} is run by torch: install crisis-streams[torch] ({error})") from error
+        no_folder = "" if path.exists() else "no folder here, and as a hub id "
+        raise EncoderError(
+            f"{str(ref)!r} is {no_folder}run by torch: install crisis-streams[torch] ({error})"
+        ) from error
     return CharacterAwareEncoder(path) if by_letters else TransformerEncoder(ref)
+
+
+def _refuse_a_typing_error(ref: str) -> None:
+    """Raises EncoderError for what is neither here nor the form of a hub id."""
+    if not HUB_ID.fullmatch(ref) or ref.startswith((".", "~")):
+        meant = difflib.get_close_matches(ref, BUNDLED, 1)
+        told = f" (did you mean {meant[0]!r}?)" if meant else ""
+        raise EncoderError(
+            f"no such bundle, folder or hub id: {ref!r}{told}; bundled are {' and '.join(BUNDLED)}, a hub id reads "
+            "owner/name"
+        )
 
 
 def _plain(bundle: Bundle) -> Encoder:

@@ -17,14 +17,25 @@ from streams.broker.reading import open_topic
 from streams.broker.topics import INPUTS, TURNS
 from streams.config import Settings
 
-__all__ = ["READS", "RETRIED", "DeadLetter", "ends_of", "lines_of", "read_rejects", "records_of", "send_again"]
+__all__ = [
+    "READS",
+    "RETRIED",
+    "DeadLetter",
+    "ends_of",
+    "lines_of",
+    "mark_retried",
+    "read_rejects",
+    "read_retried",
+    "records_of",
+    "send_again",
+]
 
 READS = INPUTS | {"waiting": "posts.waiting"}  # stage that refuses → the topic it reads
 # The turn of frames that were refused and are sent again: a lane of their own with offsets of its own, or they would be
 # taken for what was done long ago. A multiple of TURNS: what is put by of them waits in the partitions of turns 1 to 3.
 RETRIED = 3 * TURNS
 READ_S = 30.0
-_decode = msgspec.json.Decoder(Reject).decode
+MARKED = 10_000  # places in one record: a tenth of what a broker takes
 
 
 class DeadLetter(Struct, frozen=True):
@@ -34,21 +45,62 @@ class DeadLetter(Struct, frozen=True):
     reject: Reject
 
 
+class Retried(Struct, frozen=True):
+    """What lies on posts.rejected beside the rejects: the places of those that were sent again. Behind them in their
+    partition, so that it is kept as long as they are.
+    """
+
+    retried: list[str]
+
+
+_decode = msgspec.json.Decoder(Reject).decode
+_retried = msgspec.json.Decoder(Retried).decode
+
+
 def read_rejects(settings: Settings, reason: str | None = None) -> Iterator[DeadLetter]:
     """Every record of posts.rejected as it is now, oldest first in each partition; of one reason, if one is given.
 
     Raises ServiceError if the broker or the topic is not there.
     """
+    for place, value in _records(settings):
+        with contextlib.suppress(msgspec.MsgspecError):  # somebody else wrote to our topic
+            found = _decode(value)
+            if reason in (None, found.reason):
+                yield DeadLetter(place, found)
+
+
+def read_retried(settings: Settings) -> set[str]:
+    """The places of the rejects that were sent again already. Raises ServiceError as `read_rejects` does."""
+    places: set[str] = set()
+    for _, value in _records(settings):
+        if value.startswith(b'{"retried":'):
+            with contextlib.suppress(msgspec.MsgspecError):
+                places.update(_retried(value).retried)
+    return places
+
+
+def mark_retried(settings: Settings, places: Iterable[str]) -> None:
+    """Note on the broker that the rejects at these places were sent again. Raises ServiceError without a broker."""
+    by_partition: dict[int, list[str]] = defaultdict(list)
+    for place in places:
+        by_partition[int(place.partition(":")[0])].append(place)
+    marks = (
+        (partition, msgspec.json.encode(Retried(mine[at : at + MARKED])))
+        for partition, mine in by_partition.items()
+        for at in range(0, len(mine), MARKED)
+    )
+    send_again(settings, "posts.rejected", marks)
+
+
+def _records(settings: Settings) -> Iterator[tuple[str, bytes]]:
+    """(place, value) of all that posts.rejected holds now."""
     with open_topic(settings, "posts.rejected", "crisis-rejected") as (consumer, parts):
         consumer.seek_to_beginning(*parts)
         ends = consumer.end_offsets(parts)
         while any(consumer.position(part) < ends[part] for part in parts):
             for records in consumer.poll(timeout_ms=500).values():
                 for record in records:
-                    with contextlib.suppress(msgspec.MsgspecError):  # somebody else wrote to our topic
-                        found = _decode(record.value or b"")
-                        if reason in (None, found.reason):
-                            yield DeadLetter(f"{record.partition}:{record.offset}", found)
+                    yield f"{record.partition}:{record.offset}", record.value or b""
 
 
 def records_of(settings: Settings, rejects: Iterable[Reject]) -> Iterator[tuple[Reject, bytes | None]]:

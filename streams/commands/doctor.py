@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import click
 from kafka.errors import KafkaError
 from msgspec import Struct
-from redis.exceptions import RedisError
+from redis.exceptions import AuthenticationError, RedisError
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -101,6 +101,13 @@ def check_redis(settings: Settings) -> Finding:
 
     try:
         info, (seconds, micros) = asyncio.run(ask())
+    except AuthenticationError as error:
+        return Finding(
+            "redis",
+            False,
+            redacted(f"{settings.redis.url}: {error}"),
+            "its password: in the file of CRISIS_REDIS__PASSWORD_FILE, or in CRISIS_REDIS__URL (redis://:PASSWORD@host)",
+        )
     except (RedisError, OSError) as error:
         return Finding(
             "redis", False, redacted(f"{settings.redis.url}: {error}"), "start redis-server, or set CRISIS_REDIS__URL"

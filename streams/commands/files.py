@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import click
 from rich.console import Console
@@ -37,21 +38,36 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUT = OutFile()
 
 
+class Named(io.FileIO):
+    """A file that is written; an error names it, as those of opening do: a full disk shows here."""
+
+    def __init__(self, path: Path, shown: Path) -> None:
+        super().__init__(path, "w")
+        self._shown = shown
+
+    def write(self, given: Any) -> int:
+        try:
+            return super().write(given)
+        except OSError as error:
+            error.filename = str(self._shown)
+            raise
+
+
 @contextlib.contextmanager
 def whole(path: Path | None) -> Iterator[BinaryIO | None]:
     """To write a file that is there in full or, after an error, as it was before. A pipe or terminal is written to at
-    once.
+    once. Raises OSError naming the file.
     """
     if path is None:
         yield None
     elif path.exists() and not path.is_file():
-        with path.open("wb") as out:
+        with io.BufferedWriter(Named(path, path)) as out:
             yield out
     else:
         path = path.resolve()  # through a link, not in its place
         draft = path.with_name(f".{path.name}.part")
         try:
-            with draft.open("wb") as out:
+            with io.BufferedWriter(Named(draft, path)) as out:
                 yield out
             draft.replace(path)
         finally:

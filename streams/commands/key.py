@@ -16,12 +16,19 @@ __all__ = ["key", "make_key"]
 def make_key(path: Path, mode: int = 0o600) -> None:
     """Write a new secret, for its owner's eyes only unless `mode` says more.
 
-    Raises ConfigError where there is a file already, or none can be made.
+    Raises ConfigError where there is a file already, or none can be made; what could not be written whole is removed.
     """
     try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="ascii") as out:
-            out.write(secrets.token_urlsafe(32) + "\n")
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            with open(opened, "w", encoding="ascii") as out:
+                out.write(secrets.token_urlsafe(32) + "\n")
+        except OSError:
+            path.unlink()
+            raise
     except FileExistsError as error:
+        if not path.stat().st_size:
+            raise ConfigError(f"{path} is there and empty: remove it, then it is made anew") from error
         raise ConfigError(f"{path} is there: with another secret every pseudonym would be another one") from error
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from error
@@ -38,7 +45,7 @@ def key(path: Path, if_missing: bool, group: bool) -> None:
     `why-not`). Who has it can find the post of a pseudonym that he suspects: it is never in Redis, on a topic or in a
     log. Without it a pseudonym cannot be undone; throw it away when the response ends.
     """
-    if if_missing and path.exists():
+    if if_missing and path.exists() and path.stat().st_size:
         click.echo(f"{path} is there already")
     else:
         make_key(path, 0o640 if group else 0o600)

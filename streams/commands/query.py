@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 import msgspec
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -22,7 +23,7 @@ from models.queries import Query, load_queries, read_pack
 from streams.broker.labels import read_labels
 from streams.broker.queries import publish_queries, read_queries
 from streams.commands.query_fields import changed, with_fields
-from streams.commands.rehearsal import posts_of
+from streams.commands.rehearsal import Arrivals, posts_of
 from streams.commands.versions import VERSION, chosen
 from streams.config import Settings
 from streams.outputs.printable import printable, shorten
@@ -52,24 +53,19 @@ def list_queries(settings: Settings, as_json: bool) -> None:
         for q in queries:
             click.echo(msgspec.json.encode(q))
         return
-    table = Table()
-    table.add_column(
-        "query", min_width=max((len(q.id) for q in queries), default=0)
-    )  # what `show` and `remove` need, whole
-    for title in ("label", "IASC cluster", "languages", "sentences", "version", "alerts from", "reads"):
-        table.add_column(title)
+    table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
+    longest = max((len(q.id) for q in queries), default=0)  # what `show` and `remove` need, whole
+    columns = {"query": longest, "label": 10, "IASC cluster": 10, "sentences in languages": 9, "version": 8}
+    columns["alerts from, reads"] = 10
+    for title, least in columns.items():
+        table.add_column(title, min_width=least, overflow="fold", no_wrap=title in ("query", "version"))
     for q in queries:
-        table.add_row(
-            q.id,
-            escape(q.label),
-            q.iasc,
-            str(len(q.sentences)),
-            str(len(q.texts())),
-            q.version,
-            _bar(q),
-            escape(_reads(q)),
-        )
-    out.print(table)
+        sentences = f"{len(q.texts())} in {len(q.sentences)}"
+        reads = "\n".join(filter(None, (_bar(q), escape(_reads(q)))))
+        table.add_row(q.id, escape(q.label), q.iasc, sentences, q.version, reads)
+    # 80 columns hold the bundled ones; where an id is longer a line is, for rich would hide columns.
+    table.width = max(out.width, sum(columns.values()) + len(columns) - 1)
+    out.print(table, crop=False)
 
 
 def _bar(q: Query) -> str:
@@ -229,10 +225,11 @@ def test(
         ready = make_ready(settings, chosen(settings, version), list(queries.values()))
         ready = ready if bundled else teach(ready, list(read_labels(settings).values()))[0]
         try:
-            done = rehearse(posts_of(settings, replay, ready), ready, query_id, Bars(settings.match))
+            came = Arrivals(from_file=Path(replay).is_file())
+            done = rehearse(came.noting(posts_of(settings, replay, ready)), ready, query_id, Bars(settings.match))
         except ConfigError as error:
             raise click.UsageError(f"{replay!r} is no file and no time span such as 6h") from error
-        _show_rehearsal(tried, done, most)
+        _show_rehearsal(tried, done, came.hours, most)
 
 
 def _test_text(ready: Ready, text: str, most: int) -> None:
@@ -246,18 +243,18 @@ def _test_text(ready: Ready, text: str, most: int) -> None:
     out.print(table)
 
 
-def _show_rehearsal(tried: Query, done: Rehearsal, most: int) -> None:
+def _show_rehearsal(tried: Query, done: Rehearsal, hours: float, most: int) -> None:
     """The likeliest alerts, their number by hour, and what an hour costs."""
     for post, match in sorted(done.alerts, key=lambda alert: -(alert[1].probability or 0.0))[:most]:
         text = escape(shorten(printable(post.text), 300))
         out.print(f"{match.probability:.0%}  [{post.lang}] {text}".replace("[", "\\[", 1), soft_wrap=True)
     for hour, count in sorted(done.by_hour.items()):
         out.print(f"  {rfc3339(hour * HOUR_S)[:13].replace('T', ' ')} h  {count:>5}  {'█' * min(count, 60)}")
-    an_hour = len(done.alerts) / done.hours
+    an_hour = len(done.alerts) / hours
     out.print(
         f"{tried.id}: {len(done.alerts):,} alerts and {done.suggestions:,} suggestions in {done.posts:,} posts of "
-        f"{done.hours:.1f} h; {done.already:,} of the alerts are of posts that alert for another query too.\n"
-        f"An hour costs {an_hour:.1f} alerts to read and {done.cpu_s / done.hours:.3f} s of CPU. Nothing was saved.",
+        f"{hours:.1f} h; {done.already:,} of the alerts are of posts that alert for another query too.\n"
+        f"An hour costs {an_hour:.1f} alerts to read and {done.cpu_s / hours:.3f} s of CPU. Nothing was saved.",
         soft_wrap=True,
     )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from models.encoders.ready import Ready
 from models.errors import Rejected
@@ -21,7 +22,38 @@ from streams.pipeline.frames import decode_frames
 from streams.pipeline.memory import MemoryFolder
 from streams.releases.serving import restate
 
-__all__ = ["posts_of"]
+__all__ = ["Arrivals", "posts_of"]
+
+HOUR_S = 3600.0
+
+
+class Arrivals:
+    """When the posts of frames came, noted as they pass: how long they span.
+
+    created_at says it badly: of the broker's last 6h one post of last year would make an hour cost nothing. Where a
+    file has nothing but created_at, what lies far from the middle half of its posts (Tukey 1977: three times its width
+    beyond it; at least three hours) does not count.
+    """
+
+    def __init__(self, from_file: bool) -> None:
+        self.from_file, self.moments = from_file, list[float]()
+
+    def noting(self, frames: Iterable[EmbeddedFrame]) -> Iterator[EmbeddedFrame]:
+        for frame in frames:
+            self.moments += [post.seen_at for post in frame.posts]
+            yield frame
+
+    @property
+    def hours(self) -> float:
+        """At least one."""
+        if not self.moments:
+            return 1.0
+        at = np.array(self.moments)
+        if self.from_file:
+            low, high = np.quantile(at, (0.25, 0.75))
+            reach = 3 * max(high - low, HOUR_S)
+            at = at[(at >= low - reach) & (at <= high + reach)]
+        return max(float(np.ptp(at)), HOUR_S) / HOUR_S
 
 
 def posts_of(settings: Settings, where: str, ready: Ready) -> Iterator[EmbeddedFrame]:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from models.errors import CrisisError
 from models.records import Reject
-from streams.broker.rejects import ends_of, lines_of, read_rejects, send_again
+from streams.broker.rejects import ends_of, lines_of, mark_retried, read_rejects, read_retried, send_again
 from streams.broker.topics import AGENTS
 from streams.commands.rejected_posts import again, taken_out
 from streams.config import Settings
@@ -42,11 +42,15 @@ def more(reject: Reject) -> str:
 @click.option("--reason", help="Only this reason.")
 @click.pass_obj
 def list_rejected(settings: Settings, reason: str | None) -> None:
-    """Count the rejects by reason and stage."""
+    """Count the rejects by reason and stage, but for those that were sent again."""
+    retried, sent_again = read_retried(settings), 0
     counts: Counter[tuple[str, str]] = Counter()
     newest: dict[tuple[str, str], tuple[str, str]] = {}
     for letter in read_rejects(settings, reason):
         key = letter.reject.reason, letter.reject.stage
+        if letter.place in retried:
+            sent_again += 1 + len(letter.reject.also)
+            continue
         counts[key] += 1 + len(letter.reject.also)
         newest[key] = max(newest.get(key, ("", "")), (letter.reject.seen_at, letter.place))
     table = Table("reason", "stage", "lines", "newest", "place (crisis rejected show PLACE)")
@@ -54,6 +58,8 @@ def list_rejected(settings: Settings, reason: str | None) -> None:
         at, place = newest[why, stage]
         table.add_row(why, stage, f"{count:,}", at, place)
     out.print(table)
+    if sent_again:
+        click.echo(f"{sent_again:,} lines left out: they were sent again; what was refused anew is counted")
 
 
 @rejected.command()
@@ -78,26 +84,35 @@ def show(settings: Settings, place: str | None, reason: str | None, most: int) -
 @rejected.command()
 @click.argument("place", required=False)
 @click.option("--reason", help="All of this reason.")
+@click.option("--again", "once_more", is_flag=True, help="Those too that were sent again before.")
 @click.pass_obj
-def retry(settings: Settings, place: str | None, reason: str | None) -> None:
+def retry(settings: Settings, place: str | None, reason: str | None, once_more: bool) -> None:
     """Send rejects once more, after what refused them was mended.
 
     What was refused unread is read from posts.raw, where it stays for topics.retention_h, and sent there again line by
     line. What was refused later goes to posts.clean again, post by post: but for what was deleted or edited since it is
-    read. What cannot be sent is counted, and why.
+    read. What cannot be sent is counted, and why. What was sent again before is left out: refused anew it is a reject
+    of its own.
     """
     if (place is None) == (reason is None):
         raise click.UsageError("say which: a PLACE or --reason")
-    found = [x.reject for x in read_rejects(settings, reason) if place in (None, x.place)]
+    asked = [x for x in read_rejects(settings, reason) if place in (None, x.place)]
+    retried = set() if once_more else read_retried(settings)
+    places = {id(x.reject): x.place for x in asked if x.place not in retried}
+    found = [x.reject for x in asked if x.place not in retried]
     not_so: Counter[str] = Counter()
     lines = list(lines_of(settings, (reject for reject in found if reject.stage == AGENTS[0])))
     not_so["no longer in posts.raw"] = sum(line is None for _, line in lines)
     raw = [(reject.origin.partition, line) for reject, line in lines if line is not None]
-    frames = list(taken_out(settings, [reject for reject in found if reject.stage != AGENTS[0]], not_so))
+    done = [reject for reject, line in lines if line is not None]
+    taken = list(taken_out(settings, [reject for reject in found if reject.stage != AGENTS[0]], not_so, done))
     sent = send_again(settings, "posts.raw", raw) if raw else 0
-    if frames:
-        placed = again(frames, ends_of(settings, "posts.clean"), settings.worker.frame_bytes)
+    if taken:
+        placed = again(taken, ends_of(settings, "posts.clean"), settings.worker.frame_bytes)
         sent += send_again(settings, "posts.clean", ((f.origin.partition, encode_frame(f)) for f in placed))
+    mark_retried(settings, dict.fromkeys(places[id(reject)] for reject in done))
     click.echo(f"{sent:,} of {sent + not_so.total():,} sent again")
     for why, n in (+not_so).items():
         click.echo(f"{n:,} not: {why}")
+    if left_out := len(asked) - len(found):
+        click.echo(f"{left_out:,} left out: sent again before (--again sends them once more)")

@@ -28,16 +28,21 @@ KINDS: Mapping[str, type[Frame]] = {
 _post = msgspec.msgpack.Decoder(Post).decode
 
 
-def taken_out(settings: Settings, rejects: Sequence[Reject], not_so: Counter[str]) -> Iterator[Frame]:
+def taken_out(
+    settings: Settings, rejects: Sequence[Reject], not_so: Counter[str], made_of: list[Reject] | None = None
+) -> Iterator[Frame]:
     """Frames of one post each, and of what else a record held; why the others cannot be is counted in `not_so`.
+    made_of: where given, it gets the rejects that the frames come of.
 
     One by one: the post that workers died on takes no neighbour along a second time.
     """
+    made_of = [] if made_of is None else made_of
     died = [reject for reject in rejects if reject.reason == "worker_died" and reject.stage in KINDS]
     for reject in rejects:
         if reject.reason == "stage_error":
             try:
                 yield Frame(reject.origin, [_post(reject.raw)])
+                made_of.append(reject)
             except msgspec.MsgspecError:
                 not_so[f"of the post only the first {len(reject.raw):,} bytes are kept"] += 1
         elif reject.reason != "worker_died" or reject.stage not in KINDS:
@@ -49,6 +54,7 @@ def taken_out(settings: Settings, rejects: Sequence[Reject], not_so: Counter[str
             where = f"no longer in {READS[reject.stage]}, and only the first {len(reject.raw):,} bytes are kept"
             not_so[where if record is None else "no frame of ours"] += 1
             continue
+        made_of.append(reject)
         for frame in frames:
             waiting = frame.waiting if isinstance(frame, EmbeddedFrame) else []
             yield from (Frame(frame.origin, [post]) for post in (*frame.posts, *waiting))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -21,7 +22,7 @@ from models.errors import Rejected, SampleTooSmall
 from models.moving_words import moving_words
 from models.posts import parse_post
 from models.queries import load_queries
-from models.records import MatchedFrame, Origin, Post
+from models.records import MatchedFrame, Origin, Post, Reject
 from streams.commands.files import FILE, OUT, not_the_input, note, progress, whole
 from streams.commands.versions import VERSION, chosen
 from streams.config import Settings
@@ -88,33 +89,57 @@ def replay(
     not_the_input(file, alerts, clusters, rejects)
     with contextlib.ExitStack() as stack:
         outs = [stack.enter_context(whole(path)) for path in (alerts, clusters)]
+        refused = stack.enter_context(whole(rejects))
         bar = stack.enter_context(progress(file, "replay"))
         done = replay_file(settings, file, file.stat().st_mtime, bar, *outs, packs, version)
-    if rejects:
-        rejects.write_bytes(b"".join(_json(r) + b"\n" for r in done.rejects))
+        if refused is not None:
+            refused.writelines(_json(r) + b"\n" for r in done.rejects)
     table = Table("posts read", *(outcome.replace("_", " ") for outcome in OUTCOMES))
     table.add_row(*(f"{done.totals.counts[k]:,}" for k in ("read", *OUTCOMES)))
     note.print(table)
+    if done.rejects:
+        note.print(_told(done.rejects, file, rejects), highlight=False, soft_wrap=True)
     if not done.totals.check():
         raise click.ClickException("the totals do not add up: a post was lost or counted twice. Please report this.")
 
 
-def _posts(path: Path) -> Iterator[list[Post]]:
-    """The posts of a file, AT_ONCE at a time, nothing folded: row i is line i, blank lines not counted."""
+def _told(rejects: Sequence[Reject], file: Path, kept: Path | None) -> str:
+    """How many lines were refused for which reasons, and where they are shown."""
+    reasons = Counter[str]()
+    for reject in rejects:
+        reasons[reject.reason] += 1 + len(reject.also)
+    told = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
+    where = f"{kept} holds them" if kept else f"`crisis replay {file} --rejects FILE` writes them, each with its reason"
+    return f"{reasons.total():,} rejected: {told}; {where}"
+
+
+def _posts(path: Path, rows: bool = True) -> Iterator[list[Post]]:
+    """The posts of a file, AT_ONCE at a time, nothing folded. rows: row i is line i, blank lines not counted, and a
+    deletion is refused; else deletions are left out, and told of at the end.
+    """
     with open_lines(path) as lines:
         numbered = ((number, line.strip()) for number, line in enumerate(lines, 1) if line.strip())
+        deletions = 0
         while block := list(islice(numbered, AT_ONCE)):
-            yield [_post(path, number, line) for number, line in block]
+            posts = [_post(path, number, line, rows) for number, line in block]
+            kept = [post for post in posts if post is not None]
+            deletions += len(posts) - len(kept)
+            if kept:
+                yield kept
+    if deletions:
+        note.print(f"{deletions:,} deletions left out: they are no posts", highlight=False)
 
 
-def _post(path: Path, number: int, line: bytes) -> Post:
-    """A line's post; its text may be empty. What is no post stops the command: left out, it would shift the rows after
-    it.
+def _post(path: Path, number: int, line: bytes, rows: bool) -> Post | None:
+    """A line's post; its text may be empty. None for a deletion, unless `rows` are to be lines. What else is no post
+    stops the command: left out, it would shift the rows after it.
     """
     try:
         post = parse_post(line, seen_at=path.stat().st_mtime, author_key=b"file", empty_ok=True)
         if isinstance(post, Post):
             return post
+        if not rows:
+            return None
         why = "a deletion has no row"
     except Rejected as error:
         why = str(error)
@@ -131,16 +156,19 @@ def _post(path: Path, number: int, line: bytes) -> Post:
 @VERSION
 @click.pass_obj
 def embed(settings: Settings, file: Path, out: Path, version: str | None) -> None:
-    """Embed the posts of FILE."""
+    """Embed the posts of FILE, which may hold no deletions: row i is line i."""
     not_the_input(file, out)
     encoder = chosen(settings, version).encoder
     blocks = []
-    with progress(file, "embed") as advance:
-        for posts in _posts(file):
-            blocks.append(encoder.encode([p.text for p in posts]))
-            advance(len(posts))
-    with out.open("wb") as file_out:  # np.save would add .npy to a name without it
-        np.save(file_out, np.concatenate(blocks) if blocks else np.zeros((0, encoder.dim), np.float32))
+    with whole(out) as file_out:
+        with progress(file, "embed") as advance:
+            for posts in _posts(file):
+                blocks.append(encoder.encode([p.text for p in posts]))
+                advance(len(posts))
+        rows = np.concatenate(blocks) if blocks else np.zeros((0, encoder.dim), np.float32)
+        # np.save writes past Python where it can, and its error names neither the file nor the reason.
+        np.lib.format.write_array_header_1_0(file_out, np.lib.format.header_data_from_array_1_0(rows))
+        file_out.write(np.ascontiguousarray(rows).data)
     note.print(f"{sum(map(len, blocks)):,} rows of dim {encoder.dim} by encoder {encoder.version} in {out}")
 
 
@@ -157,13 +185,13 @@ def embed(settings: Settings, file: Path, out: Path, version: str | None) -> Non
 @VERSION
 @click.pass_obj
 def match(settings: Settings, file: Path, scores: Path, explain: bool, packs: Path | None, version: str | None) -> None:
-    """Score every post of FILE against every query."""
+    """Score every post of FILE against every query. Deletions are left out and counted."""
     not_the_input(file, scores)
     ready = make_ready(settings, chosen(settings, version), load_queries(packs))
     encoder, matcher = ready.encoder, ready.matcher
     ids = [q.id for q in matcher.queries]
     with whole(scores) as out, progress(file, "match") as advance:
-        for posts in _posts(file):
+        for posts in _posts(file, rows=False):
             vectors = encoder.encode([p.text for p in posts])
             numbers = [str(row) for row in range(len(posts))]  # ids may occur twice in a file
             found = matcher.match(numbers, vectors, encoder.version, posts) if explain else []
@@ -208,7 +236,10 @@ def _fitting(config: ClusterConfig, vectors: np.ndarray) -> ClusterConfig:
 @VERSION
 @click.pass_obj
 def cluster(settings: Settings, file: Path, out: Path, vectors: Path | None, version: str | None) -> None:
-    """Cluster the posts of FILE in order: the cluster shown at arrival, and the one it settled in."""
+    """Cluster the posts of FILE in order: the cluster shown at arrival, and the one it settled in.
+
+    Deletions are left out and counted; with --vectors, where row i is line i, there may be none.
+    """
     not_the_input(file, out)
     not_the_input(vectors, out)
     given = _read_vectors(vectors) if vectors else None
@@ -222,7 +253,7 @@ def cluster(settings: Settings, file: Path, out: Path, vectors: Path | None, ver
     stage = ClusterStage.new(config, dim, made_by)
     ids, arrival, at = [], [], 0
     with progress(file, "cluster", None if given is None else len(given)) as advance:
-        for number, posts in enumerate(_posts(file)):
+        for number, posts in enumerate(_posts(file, rows=given is not None)):
             rows = given[at : at + len(posts)] if encoder is None else encoder.encode([p.text for p in posts])
             at += len(posts)
             frame = MatchedFrame(
@@ -233,6 +264,6 @@ def cluster(settings: Settings, file: Path, out: Path, vectors: Path | None, ver
             arrival += [stage.clusterer.arrival_of(p.id) for p in posts]
             advance(len(posts))
     stage.finish()
-    with out.open("wb") as lines:
+    with whole(out) as lines:
         for post_id, first in zip(ids, arrival, strict=True):
             lines.write(_json({"id": post_id, "arrival": first, "cluster": stage.clusterer.find(first)}) + b"\n")

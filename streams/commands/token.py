@@ -34,17 +34,17 @@ def token(settings: Settings, name: str, role: Role, path: Path | None, if_missi
     path = path or settings.dashboard.token_file
     if path is None:
         raise ConfigError("name the file: --file, or dashboard.token_file (CRISIS_DASHBOARD__TOKEN_FILE)")
-    if if_missing and path.exists():
+    if if_missing and path.exists() and path.stat().st_size:  # an empty one lets nobody in
         click.echo(f"{path} is there already", err=True)
         return
     made = secrets.token_urlsafe(24)
     try:
         before = path.read_text(encoding="utf-8") if path.exists() else ""
         draft = path.with_name(path.name + ".new")
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
-            out.write(f"{before}{'' if not before or before.endswith(chr(10)) else chr(10)}")
-            out.write(f"{name} {role} sha256:{hash_of(made)}\n")
         try:
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
+                out.write(f"{before}{'' if not before or before.endswith(chr(10)) else chr(10)}")
+                out.write(f"{name} {role} sha256:{hash_of(made)}\n")
             People.read(draft)  # a name twice, or none: nothing is changed
             draft.replace(path)
         finally:

@@ -8,12 +8,16 @@ are refused. `deploy/crisis.toml` is the documented example and a test holds it 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import stat
+from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
 from pydantic import ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from models.clustering import ClusterConfig
@@ -22,7 +26,17 @@ from models.errors import ConfigError
 from models.matching import MatchConfig
 from streams.config.sections import Broker, Dashboard, EncoderSettings, Ingest, Privacy, Redis, Topics, Worker
 
-__all__ = ["Settings", "load_settings"]
+__all__ = ["VARIABLES", "Settings", "load_settings", "unknown_variables"]
+
+# What else is read from the environment, by us, by compose.yaml and by our tests: no settings.
+VARIABLES = frozenset(
+    f"CRISIS_{name}"
+    for name in (
+        *("CONFIG", "HTTP_TOKEN", "MASTODON_TOKEN", "CACHE", "DATA", "DEBUG"),
+        *("DASHBOARD_TOKEN", "EXTRAS", "REDIS_MAXMEMORY", "VAULT_MAXMEMORY"),
+        *("REQUIRE_SERVICES", "TEST_BROKER", "TESTS_KAFKA", "CHAOS_LOGS", "DATA_DIR"),
+    )
+)
 
 
 class Settings(BaseSettings):
@@ -98,11 +112,45 @@ def load_settings(path: str | Path | None = None, **overrides: dict) -> Settings
     try:
         return FromFile(**overrides)
     except ValidationError as error:
-        told = [(".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, ")) for e in error.errors()]
-        wrong = "; ".join(f"{name}: {message}" for name, message in told)
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {_message(e)}" for e in error.errors())
         raise ConfigError(f"settings ({found if found.is_file() else 'environment'}): {wrong}") from error
     except ValueError as error:  # not TOML
         raise ConfigError(f"{found} is not valid TOML: {error}") from error
+
+
+def unknown_variables() -> list[str]:
+    """A sentence for each CRISIS_* variable that nothing reads, such as one that lacks an underscore."""
+    settings = [f"CRISIS_{name}".upper() for name in _leaves(Settings)]
+    told = []
+    for name in sorted(os.environ):
+        if name.startswith("CRISIS_") and "__" not in name and name not in VARIABLES:
+            meant = difflib.get_close_matches(name, [*settings, *VARIABLES], 1, 0.8)
+            told.append(f"{name} is set and nothing reads it" + (f"; did you mean {meant[0]}?" if meant else ""))
+    return told
+
+
+def _message(error: ErrorDetails) -> str:
+    """What is wrong with one setting, in our words where pydantic's are those of a programmer."""
+    if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
+        return error["msg"].removeprefix("Value error, ")
+    *sections, name = map(str, error["loc"])
+    inside: Any = Settings
+    for section in sections:
+        inside = _fields(inside)[section]
+    meant = difflib.get_close_matches(name, _fields(inside), 1)
+    return "no such setting; " + (f"did you mean {meant[0]}?" if meant else f"there are: {', '.join(_fields(inside))}")
+
+
+def _fields(section: Any) -> dict[str, Any]:
+    """The settings of a section and what each is, in either of the two ways a section is written."""
+    if is_dataclass(section):
+        return get_type_hints(section)
+    return {name: field.annotation for name, field in getattr(section, "model_fields", {}).items()}
+
+
+def _leaves(section: Any) -> Iterator[str]:
+    for name, kind in _fields(section).items():
+        yield from ([f"{name}__{below}" for below in _leaves(kind)] or [name])
 
 
 def _refuse_a_strangers(path: Path) -> None:

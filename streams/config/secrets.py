@@ -20,9 +20,11 @@ def secret(path: str | Path | None, variable: str = "", least_chars: int = 1) ->
     if path is None:
         return os.environ.get(variable, "").strip() or None
     try:
-        found = Path(path).read_text(encoding="utf-8").splitlines()[0].strip()
-    except (OSError, IndexError, UnicodeDecodeError) as error:
+        found = next(iter(Path(path).read_text(encoding="utf-8").splitlines()), "").strip()
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read a secret from {path}: {error}") from error
+    if not found:
+        raise ConfigError(f"no secret in {path}: its first line is empty, and should hold it")
     if len(found) < least_chars:
         raise ConfigError(f"the first line of {path} has {len(found)} characters, {least_chars} or more are needed")
     return found

@@ -16,7 +16,7 @@ from models.errors import ConfigError, Rejected
 from models.moments import epoch_s
 from streams.config import Settings
 from streams.ingest.cursor import Cursor
-from streams.ingest.lines import Head, head_of, key_of, open_lines
+from streams.ingest.lines import SEE_REJECTED, Head, head_of, key_of, open_lines
 from streams.ingest.presence import present_beside
 from streams.ingest.stopping import Stop
 from streams.ingest.writer import open_writer
@@ -162,4 +162,5 @@ def file(
 
         sent = ingest_file(settings, path, ReplayConfig(rate, speed, loop, cursor), on_progress=show, stop=stop.asked)
         bar.update(task, completed=1.0 if not stop.asked.is_set() else None, posts=sent)
-    click.echo(f"{sent:,} posts acknowledged by the broker{' (stopped)' if stop.asked.is_set() else ''}", err=True)
+    told = " (stopped)" if stop.asked.is_set() else ""
+    click.echo(f"{sent:,} posts acknowledged by the broker{told}; {SEE_REJECTED}", err=True)

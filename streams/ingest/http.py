@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
+import os
+import socket
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -24,11 +27,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from models.errors import ServiceError
+from models.errors import ConfigError, ServiceError
 from models.posts import split_lines
 from streams.config import Settings
 from streams.config.secrets import redacted
-from streams.ingest.lines import head_of, key_of
+from streams.ingest.lines import SEE_REJECTED, head_of, key_of
 from streams.ingest.presence import present
 from streams.ingest.stopping import SIGNALS
 from streams.ingest.tokens import Sources, owned
@@ -188,7 +191,29 @@ def _is_one_object(body: bytes) -> bool:
     return True
 
 
-async def _serve(config: uvicorn.Config, settings: Settings) -> None:
+def _listening(host: str, port: int) -> list[socket.socket]:
+    """Sockets that take connections already. Raises ConfigError where another process has the port, or none may."""
+    opened: list[socket.socket] = []
+    try:
+        for family, *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE):
+            try:
+                opened.append(socket.create_server(address, family=family))
+            except OSError as error:
+                if error.errno != errno.EADDRNOTAVAIL:  # localhost is ::1 too, on machines without IPv6
+                    raise
+        if not opened:
+            raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
+    except OSError as error:
+        for one in opened:
+            one.close()
+        why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        raise ConfigError(
+            f"cannot listen on {host}:{port} ({why}): choose another with --port, or CRISIS_INGEST__HTTP_PORT"
+        ) from error
+    return opened
+
+
+async def _serve(config: uvicorn.Config, sockets: list[socket.socket], settings: Settings) -> None:
     """Until a signal; requests that are under way get their answer. uvicorn itself would die of the
     signal in the end.
     """
@@ -197,12 +222,12 @@ async def _serve(config: uvicorn.Config, settings: Settings) -> None:
     for number in SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
     async with present(settings, "http"):
-        await server.serve()
+        await server.serve(sockets)
 
 
 @click.command()
 @click.option("--host", help="Where to listen; default: the settings' ingest.http_host.")
-@click.option("--port", type=int, help="Default: the settings' ingest.http_port.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Default: the settings' ingest.http_port.")
 @click.option(
     "--token-file", type=click.Path(dir_okay=False), help="One 'source token' a line; else CRISIS_HTTP_TOKEN."
 )
@@ -219,11 +244,13 @@ def http(settings: Settings, host: str | None, port: int | None, token_file: str
     sources = Sources.read(token_file)
     host = host or settings.ingest.http_host
     port = settings.ingest.http_port if port is None else port
-    with open_writer(settings) as writer:
-        click.echo(f"POST posts to http://{host}:{port}/posts", err=True)
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(one) for one in _listening(host, port)]
+        writer = stack.enter_context(open_writer(settings))
+        click.echo(f"POST posts to http://{host}:{sockets[0].getsockname()[1]}/posts", err=True)
         app = PostServer(writer, sources, allowed_hosts=settings.ingest.http_allowed_hosts).app
         config = uvicorn.Config(
             app, host, port, log_level="warning", timeout_graceful_shutdown=10, http=DeadlineProtocol
         )
-        asyncio.run(_serve(config, settings))
-    click.echo(f"{writer.counts.sent:,} posts acknowledged by the broker", err=True)
+        asyncio.run(_serve(config, sockets, settings))
+    click.echo(f"{writer.counts.sent:,} posts acknowledged by the broker; {SEE_REJECTED}", err=True)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import contextlib
 import csv
 import gzip
@@ -22,6 +23,7 @@ from models.errors import ConfigError
 from streams.config.sections import WriterConfig
 
 __all__ = [
+    "SEE_REJECTED",
     "Head",
     "head_of",
     "is_table",
@@ -38,6 +40,7 @@ HEAD_BYTES = 1024  # of an oversized line that are kept
 ROW_CHARS = 1 << 20  # of a row of a table; the longest line that is read is shorter
 FRAME_LINES = 100  # of a raw record made here
 LINE_BYTES = WriterConfig.line_bytes
+SEE_REJECTED = "`crisis rejected list` counts those that workers refuse"  # no source judges its posts
 # What tables call our fields. Ours come first, so a table that has both is read by ours.
 COLUMNS = {
     "id": ("id", "post_id", "tweet_id", "tweetid", "status_id", "message_id"),
@@ -222,11 +225,18 @@ class Lines:
             raise ConfigError(f"{self._path}, after line {self.number}: {error}") from error
 
     def _read(self) -> Iterator[bytes]:
+        self._refuse_utf_16()
         if not is_table(self._path):
             yield from read_lines(self._stream, self._longest)
             return
         for row in read_table(self._stream, self._path.name):
             yield row if len(row) <= self._longest else oversize_marker(row, len(row))
+
+    def _refuse_utf_16(self) -> None:
+        """As spreadsheets save "Unicode text": each line would be refused, with reasons that tell nobody why."""
+        start = self._stream.peek(2)[:2]  # type: ignore[attr-defined]
+        if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or (len(start) == 2 and b"\0" in start):
+            raise ConfigError(f"{self._path} is UTF-16: save it as UTF-8 (iconv -f UTF-16 -t UTF-8)")
 
 
 @contextlib.contextmanager
@@ -235,8 +245,8 @@ def open_lines(path: Path, longest: int = LINE_BYTES) -> Iterator[Lines]:
     of posts: what it gives is what live ingest sends.
 
     longest: bytes; a longer line comes as its oversize marker, which is refused like any other bad post. Raises
-    ConfigError for a file that cannot be read and, when it is read, for a .gz that is none or is cut off, and for a
-    table without a text.
+    ConfigError for a file that cannot be read and, when it is read, for a .gz that is none or is cut off, for UTF-16,
+    and for a table without a text.
     """
     try:
         disk = path.open("rb")

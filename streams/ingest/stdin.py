@@ -8,7 +8,7 @@ from typing import BinaryIO
 import click
 
 from streams.config import Settings
-from streams.ingest.lines import head_of, key_of, read_lines
+from streams.ingest.lines import SEE_REJECTED, head_of, key_of, read_lines
 from streams.ingest.presence import present_beside
 from streams.ingest.stopping import Stop
 from streams.ingest.writer import FrameWriter, open_writer
@@ -39,4 +39,4 @@ def stdin(settings: Settings) -> None:
     stop = Stop()
     with stop.on_signals(), open_writer(settings) as writer, present_beside(settings, "stdin"):
         sent = ingest_stream(sys.stdin.buffer, writer, stop)
-    click.echo(f"{sent:,} posts acknowledged by the broker", err=True)
+    click.echo(f"{sent:,} posts acknowledged by the broker; {SEE_REJECTED}", err=True)

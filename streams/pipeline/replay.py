@@ -90,6 +90,7 @@ def replay_records(
             _write(alerts_out, alerts)
             _write(clusters_out, events)
             on_frame(raw.count(b"\n") + 1)
+            await asyncio.sleep(0)  # nothing else here waits, and Ctrl-C comes in where something does
         events, placed = replay.clusters.finish()
         _write(alerts_out, await replay.alerts.put_alerts(await place_alerts(placed, replay.alerts)))
         _write(clusters_out, events)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import faust
 from aiokafka.errors import KafkaError
+from faust.app import BootStrategy
 from faust.tables import TableManager
 from faust.types import TP
 from redis.exceptions import RedisError
@@ -44,9 +45,16 @@ STOP_S = 20.0  # an orderly end waits for commits; a broker that lost the topics
 CRASHED_S = 5.0  # one that crashed holds partitions that others could read; what it had begun is read again anyway
 
 
+class WithoutWeb(BootStrategy):
+    """No web server of Faust's: its command line turns one on for 0.0.0.0:6066, whatever the app is set to."""
+
+    enable_web = False
+
+
 class CrisisApp(faust.App):
     """Opens the runtime before it joins the consumer group: no partition waits for an encoder to load."""
 
+    BootStrategy = WithoutWeb
     runtime: Runtime
     topic_ids: TopicIds
 

@@ -13,6 +13,7 @@ from streams.cli import crisis
 from streams.commands.doctor import CHECKS, Finding, doctor, examine
 from streams.commands.topics import prepare
 from streams.config import load_settings
+from streams.embedded.redis import EmbeddedRedis
 from streams.releases.topic import change_release
 from tests.outputs.topics import fresh_prefix
 from tests.releases.tiny import tiny_bundle
@@ -67,6 +68,17 @@ def test_a_broker_and_a_redis_that_are_away_are_told_once_each_with_the_way_out(
     assert set(found) == {"encoder", "redis", "broker"}
     assert "CRISIS_REDIS__URL" in found["redis"].fix
     assert not found["broker"].ok and "no Kafka broker at 127.0.0.1:1" in found["broker"].found
+
+
+@pytest.mark.parametrize("user", ["", ":wrong@", "nobody:wrong@"])
+def test_a_redis_that_refuses_the_password_is_not_told_to_be_started(user):
+    with EmbeddedRedis(password="right") as redis:
+        at = redis.url.rpartition("@")[2]
+        found = by_check(examine(load_settings(redis={"url": f"redis://{user}{at}"}), {"redis": CHECKS["redis"]}))[
+            "redis"
+        ]
+    assert not found.ok and "password" in found.fix and "CRISIS_REDIS__PASSWORD_FILE" in found.fix
+    assert "start redis" not in found.fix and "wrong" not in found.found
 
 
 def test_an_encoder_that_was_never_calibrated_or_cannot_be_loaded_is_told(tmp_path):

@@ -12,9 +12,11 @@ from rich.console import Console
 
 from models.filters import Where
 from models.queries import load_queries
+from models.records import EmbeddedFrame, Origin, Post
 from streams.broker.queries import publish_queries, read_queries
 from streams.broker.topics import make_topics
 from streams.commands.query import query
+from streams.commands.rehearsal import Arrivals
 from streams.config import load_settings
 from tests.outputs.topics import fresh_prefix
 
@@ -45,11 +47,30 @@ def test_a_new_query_has_its_category_as_label_unless_one_is_given(settings):
     assert (rafts.label, rafts.iasc, rafts.hxl) == ("Rafts!", "Logistics", "#need")
 
 
+def test_a_list_of_80_columns_hides_none_of_them(settings):
+    publish_queries(settings, {q.id: q for q in load_queries()})
+    words = ["need.water", "--must", "pozo,well*", "--area", "Jacmel", "--alerts-per-hour", "10", "--expires", "2d"]
+    assert CliRunner().invoke(query, ["edit", *words], obj=settings).exit_code == 0
+    told = CliRunner().invoke(query, ["list"], obj=settings, catch_exceptions=False).output
+    assert max(map(len, told.splitlines())) <= 80
+    head, _, rows = told.partition("───")
+    assert [word for word in head.split() if word in ("query", "label", "languages", "version", "reads")] == [
+        "query",
+        "label",
+        "languages",
+        "version",
+        "reads",
+    ]
+    mine = " ".join(rows[rows.index("need.water") : rows.index("offer.animals")].split())
+    for shown in (WATER.version, "WASH", "75 in 25", "10 an hour", "must pozo", "well*;", "Sud-Est,", "until"):
+        assert shown in mine
+
+
 def test_a_listed_query_has_its_whole_id_in_a_pipe_too(settings):
     long = "need.baby_and_hygiene_supplies_for_the_school"
     added(settings, long, "We need diapers")
     done = CliRunner().invoke(query, ["list"], obj=settings, catch_exceptions=False)
-    assert long in done.output and WATER.id in done.output
+    assert long in done.output and WATER.id in done.output and WATER.version in done.output
 
 
 def test_sentences_are_added_to_a_query_that_exists_and_nothing_else_changes(settings):
@@ -116,5 +137,36 @@ def test_before_it_is_saved_a_query_tells_what_it_would_have_alerted_and_what_th
     assert done.exit_code == 0, done.output
     assert "2 alerts" in done.output and "6 posts of 2.5 h" in done.output and "0.8 alerts to read" in done.output
     assert "need.boats" not in read_queries(settings)
+    odd = {"id": "odd", "text": "what a goal!", "created_at": "1999-01-01T00:00:00Z"}  # a clock that stood wrong
+    file.write_text(file.read_text() + json.dumps(odd) + "\n")
+    done = CliRunner().invoke(query, ["test", *words, "--threshold", "0.5"], obj=settings, env={"COLUMNS": "200"})
+    assert "7 posts of 2.5 h" in done.output and "0.8 alerts to read" in done.output
     wrong = CliRunner().invoke(query, ["test", "need.boats", "a boat", "--replay", "nowhere.jsonl"], obj=settings)
     assert wrong.exit_code == 2 and "no file and no time span" in wrong.output
+
+
+def test_the_hours_of_a_stream_are_those_in_which_its_posts_came_whatever_they_say():
+    def frame(*moments):
+        posts = [Post(str(at), "x", created, at) for created, at in moments]
+        return EmbeddedFrame(Origin(0, 0), posts, encoder_version="v", dim=1, vectors=b"")
+
+    came = Arrivals(from_file=False)
+    frames = [frame((0.0, 1_000.0), (9e9, 1_000.0 + 2 * 3600)), frame((5.0, 1_000.0 + 6 * 3600))]
+    assert list(came.noting(iter(frames))) == frames and came.hours == 6.0
+    assert Arrivals(from_file=True).hours == Arrivals(from_file=False).hours == 1.0
+
+
+@pytest.mark.parametrize(
+    ("hours", "span"),
+    [
+        ([0, 1, 2, 3, 4], 4.0),
+        ([0, 1, 2, 3, 4, 9_000], 4.0),
+        ([-70_000, 0, 1, 2, 3, 4], 4.0),
+        ([0] * 50 + [2], 2.0),
+        ([0, 0.1], 1.0),
+    ],
+)
+def test_posts_of_a_file_that_lie_far_from_the_others_lengthen_no_hours(hours, span):
+    came = Arrivals(from_file=True)
+    came.moments += [3600.0 * hour for hour in hours]
+    assert came.hours == pytest.approx(span)

@@ -131,7 +131,7 @@ def test_a_post_that_a_later_stage_refused_goes_to_that_stage_again_where_it_cam
     found = sent_again(settings)
     assert [(partition, frame.posts) for partition, frame in found] == [(1, [kept[0]]), (1, [kept[1]])]
     assert [frame.origin for _, frame in found] == [Origin(1, 0, n, RETRIED) for n in range(2)]
-    run(settings, "retry", "--reason", "stage_error")  # what was refused again, or not yet read: at places of their own
+    run(settings, "retry", "--reason", "stage_error", "--again")  # perhaps not yet read: at places of their own
     assert [f.origin for _, f in sent_again(settings)[2:]] == [Origin(1, 2, n, RETRIED) for n in range(2)]
 
 
@@ -185,3 +185,20 @@ def test_lines_that_were_summed_up_are_counted_and_sent_again_each(settings, emb
     assert "and 2 later ones" in run(settings, "show", "--reason", "missing_id").output
     assert "2 of 3 sent again" in run(settings, "retry", "--reason", "missing_id").output
     assert sorted(raw_records(settings)) == sorted(RAW.split(b"\n"))
+
+
+def test_what_was_sent_again_is_neither_sent_nor_listed_a_second_time_and_what_is_refused_anew_is(settings, refuse):
+    refuse(Reject("stage_error", "no", "embed", Origin(1, 40), 0, AT, msgspec.msgpack.encode(post(1))))
+    for reason in ("bad_json", "stage_error"):
+        assert "1 of 2 sent again" in run(settings, "retry", "--reason", reason).output
+    told = run(settings, "list").output
+    assert "2 lines left out: they were sent again" in told
+    assert [line.split("│")[3].strip() for line in told.splitlines() if "bad_json" in line] == ["1"]  # it never was
+    refuse(Reject("bad_json", "cut off", "normalise", refuse.put("posts.raw", b"anew"), 0, AT, b"anew"))
+    told = run(settings, "retry", "--reason", "bad_json").output
+    assert "1 of 2 sent again" in told and "1 not: no longer in posts.raw" in told
+    assert "1 left out: sent again before" in told
+    assert sorted(raw_records(settings)) == sorted([RAW.split(b"\n")[1].strip(), b"anew", b"anew"])
+    assert "0 of 0 sent again\n1 left out" in run(settings, "retry", "0:0").output
+    assert "1 of 1 sent again" in run(settings, "retry", "0:0", "--again").output
+    assert "bad_json" in run(settings, "show", "0:0").output

@@ -270,3 +270,19 @@ def test_a_compressed_line_without_end_takes_no_memory_of_its_size(tmp_path, nam
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["p.jsonl", "p.csv", "p.csv.gz"])
+def test_a_file_in_utf_16_is_told_as_such_and_nothing_of_it_is_sent(raw, tmp_path, name, encoding):
+    text = 'id,text\n1,"水 water"\n' if "csv" in name else '{"id": "1", "text": "水 water"}\n'
+    data = text.encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    with pytest.raises(ConfigError, match=f"{name} is UTF-16: save it as UTF-8"):
+        ingest_file(raw.settings, tmp_path / name)
+    assert raw.lines() == []
+
+
+def test_the_end_says_where_refused_posts_are_seen(raw, tmp_path):
+    done = CliRunner().invoke(ingest, ["file", str(jsonl(tmp_path / "p.jsonl", 2))], obj=raw.settings)
+    assert "2 posts acknowledged by the broker; `crisis rejected list` counts" in done.output

@@ -5,6 +5,11 @@ import contextlib
 import gzip
 import hashlib
 import json
+import os
+import signal
+import socket
+import subprocess
+import sys
 
 import httpx
 import pytest
@@ -20,6 +25,7 @@ from streams.ingest.http import HttpConfig, PostServer
 from streams.ingest.lines import refused_line
 from streams.ingest.tokens import Sources, owned
 from streams.pipeline import stages
+from tests.waiting import PATIENCE_S
 
 TOKEN = "a token of more than sixteen letters"
 OTHER = "the token of another source, as long"
@@ -300,3 +306,35 @@ def test_a_file_may_hold_hashes_in_place_of_tokens(tmp_path):
     (tmp_path / "tokens").write_text(f"# partners\n\ngov sha256:{hashed}\nsms {'x' * 20}\n")
     sources = Sources.read(str(tmp_path / "tokens"))
     assert (sources.of(TOKEN), sources.of("x" * 20), sources.of(hashed)) == ("gov", "sms", None)
+
+
+def test_a_port_that_is_taken_is_told_in_one_line_with_the_way_out_before_anything_is_promised(raw, monkeypatch):
+    monkeypatch.setenv("CRISIS_HTTP_TOKEN", TOKEN)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = CliRunner().invoke(ingest, ["http", "--port", str(port)], obj=raw.settings)
+    assert isinstance(done.exception, ConfigError) and "POST posts to" not in done.output
+    assert str(done.exception) == (
+        f"cannot listen on 127.0.0.1:{port} (Address already in use): choose another with --port, or "
+        "CRISIS_INGEST__HTTP_PORT"
+    )
+
+
+def test_where_posts_are_sent_is_told_when_it_listens(raw, tmp_path):
+    env = os.environ | {
+        "CRISIS_HTTP_TOKEN": TOKEN,
+        "CRISIS_BROKER__BOOTSTRAP": raw.bootstrap,
+        "CRISIS_TOPICS__PREFIX": raw.settings.topics.prefix,
+        "CRISIS_REDIS__URL": "redis://127.0.0.1:1/0",
+    }
+    command = [sys.executable, "-m", "streams.cli", "ingest", "http", "--host", "localhost", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as server:
+        try:
+            url = server.stderr.readline().removeprefix("POST posts to ").strip()
+            answer = httpx.post(url, content=ndjson(3), headers=BEARER, timeout=PATIENCE_S)
+            server.send_signal(signal.SIGTERM)
+            told = server.communicate(timeout=PATIENCE_S)[1]
+        finally:
+            server.kill()
+    assert (answer.status_code, raw.ids()) == (202, ["http:p0", "http:p1", "http:p2"])
+    assert "3 posts acknowledged by the broker; `crisis rejected list` counts those that workers refuse" in told

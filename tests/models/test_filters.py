@@ -80,6 +80,19 @@ def test_a_filter_that_means_nothing_is_refused_and_says_so(where):
         check_where(where, "need.x")
 
 
+@pytest.mark.parametrize("word", ["(", "*", "...", "¡!*", "\u0301"])
+@pytest.mark.parametrize("name", ["must", "must_not"])
+def test_a_word_without_letter_or_digit_is_refused_with_itself_for_it_would_silence_the_query(name, word):
+    with pytest.raises(QueryError, match=f"need.x: {name}: {re.escape(repr(word))} has no letter or digit"):
+        check_where(Where(**{name: ["water", word]}), "need.x")
+
+
+@pytest.mark.parametrize("word", ["3", "C++", "水", "①", "🆘", "❤️", "पानी"])
+def test_what_is_a_word_in_any_script_or_an_emoji_is_taken(word):
+    check_where(Where(must=[word]), "need.x")
+    assert not Where(must=[word]).refusal(Post("p", f"so {word} !", 0, 0))
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from models.errors import QueryError
-from models.queries import Query, aid_queries, background_texts, check_query, load_queries, read_pack
+from models.filters import Where
+from models.queries import Query, aid_queries, background_texts, check_query, load_queries, read_pack, without_void
 from models.records import AID, NOTICES, is_notice
 
 CATEGORIES = sorted(p.stem for p in (Path(__file__).parents[2] / "models" / "data" / "queries").glob("*.yaml"))
@@ -69,7 +70,10 @@ def test_a_version_is_what_is_asked_not_how_it_is_labelled():
     ("change", "told"),
     [
         ({"id": "water"}, "need.water"),
-        ({"sentences": {"en": [" "]}}, "no sentence"),
+        ({"sentences": {"en": []}}, "no sentence"),
+        ({"sentences": {"en": [" "]}}, "the sentence ' ' says nothing"),
+        ({"sentences": {"en": ["We need water", "!!!"]}}, "the sentence '!!!' says nothing"),
+        ({"sentences": {"en": ["We need water"], "ht": [""]}}, "the sentence '' says nothing"),
         ({"iasc": "Plumbing"}, "WASH"),
         ({"id": "need.wat er", "category": "wat er"}, "ASCII"),
     ],
@@ -94,3 +98,11 @@ def test_a_wrong_pack_is_refused_by_file_and_field(tmp_path):
 def test_texts_keep_the_language_of_every_sentence():
     query = Query("need.x", "need", "x", "X", {"en": ["a", "b"], "ht": ["c"]})
     assert query.texts() == [("en", "a"), ("en", "b"), ("ht", "c")]
+
+
+def test_a_stored_query_that_earlier_versions_took_is_read_without_what_says_nothing():
+    where = Where(must=["(", "puente*"], must_not=["!"])
+    stored = Query("need.boats", "need", "boats", "Boats", {"en": ["", "we need a boat"], "es": ["¡!"]}, where=where)
+    read = check_query(without_void(stored))
+    assert read.texts() == [("en", "we need a boat")]
+    assert (read.where.must, read.where.must_not) == (["puente*"], [])

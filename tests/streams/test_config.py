@@ -1,23 +1,26 @@
 """Settings: documented, checked, and environment over file over defaults."""
 
 import os
+import re
 import tomllib
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from models.errors import ConfigError, ServiceError
 from streams import cli
-from streams.config import Settings, load_settings
+from streams.config import VARIABLES, Settings, load_settings
 from streams.config.secrets import BRIEF, in_brief, redacted
 from streams.config.sections import TOPICS
 from streams.view.connect import connect
 from tests.hostile.test_cost import assert_in_proportion
 
-EXAMPLE = Path(__file__).parents[2] / "deploy" / "crisis.toml"
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "deploy" / "crisis.toml"
 
 
 def fields(model, prefix=""):
@@ -66,9 +69,15 @@ def test_the_environment_wins_over_the_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[broker]\nbootstrp = 'x'\n", "broker.bootstrp"),
+        ("[broker]\nbootstrp = 'x'\n", r"broker\.bootstrp: no such setting; did you mean bootstrap\?$"),
+        ("[brokr]\nbootstrap = 'x'\n", r"brokr: no such setting; did you mean broker\?$"),
+        ("[broker]\nzzz = 'x'\n", r"broker\.zzz: no such setting; there are: bootstrap, security, "),
+        (
+            "[ingest.writer]\nframe_post = 1\n",
+            r"ingest\.writer\.frame_post: no such setting; did you mean frame_posts\?",
+        ),
+        ("[cluster]\nt_atach = 1\n", r"cluster\.t_atach: no such setting; did you mean t_attach\?"),
         ("[topics]\npartitions = 0\n", "topics.partitions"),
-        ("[cluster]\nt_atach = 1\n", "cluster"),
         ("not toml", "not valid TOML"),
         ("[worker]\nsnapshot_s = 60.0\n", "worker: snapshot_s is 60, more than half of stall_s .60.*lower snapshot_s"),
         ("[worker]\nstall_s = 9.0\n", "worker: snapshot_s is 5, more than half of stall_s .9.*raise stall_s"),
@@ -238,3 +247,38 @@ def test_what_is_said_in_brief_is_short_printable_and_of_one_line(told):
     said = in_brief(told)
     assert len(said) <= BRIEF and said.isprintable() and in_brief(said) == said
     assert "://" not in in_brief(f"{told} a://{told}")
+
+
+def test_a_mistyped_variable_of_a_section_is_refused_with_what_was_meant(monkeypatch):
+    monkeypatch.setenv("CRISIS_BROKER__BOOTSTAP", "kafka:9092")
+    with pytest.raises(
+        ConfigError, match=r"settings \(.*\): broker\.bootstap: no such setting; did you mean bootstrap\?"
+    ):
+        load_settings()
+
+
+def test_a_variable_that_nothing_reads_is_told_of_and_the_command_goes_on(monkeypatch):
+    monkeypatch.setenv("CRISIS_BROKER_BOOTSTRAP", "kafka:9092")
+    monkeypatch.setenv("CRISIS_REDIS_PASSWORD_FILE", "/x")
+    monkeypatch.setenv("CRISIS_HTTP_TOKN", "x")
+    monkeypatch.setenv("CRISIS_UNHEARD", "x")
+    done = CliRunner().invoke(cli.crisis, ["query", "test", "water", "--bundled", "--version", "own"])
+    assert done.exit_code == 0, done.output
+    assert done.stderr.splitlines()[:4] == [
+        "crisis: CRISIS_BROKER_BOOTSTRAP is set and nothing reads it; did you mean CRISIS_BROKER__BOOTSTRAP?",
+        "crisis: CRISIS_HTTP_TOKN is set and nothing reads it; did you mean CRISIS_HTTP_TOKEN?",
+        "crisis: CRISIS_REDIS_PASSWORD_FILE is set and nothing reads it; did you mean CRISIS_REDIS__PASSWORD_FILE?",
+        "crisis: CRISIS_UNHEARD is set and nothing reads it",
+    ]
+
+
+def test_every_variable_that_is_read_somewhere_is_known():
+    read = set()
+    for path in [
+        p for package in ("models", "streams", "training", "tests", "deploy") for p in (ROOT / package).rglob("*")
+    ]:
+        if path.suffix in (".py", ".yaml", ".yml", ".toml") and path != Path(__file__):
+            read |= set(re.findall(r"\bCRISIS_[A-Z]+(?:_[A-Z]+)*\b(?!__)", path.read_text(encoding="utf-8")))
+    read -= {name for name in read if not name.removeprefix("CRISIS_")}
+    assert len(read) > 8
+    assert read <= VARIABLES | {"CRISIS_SECTION"}
