@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.dashboard.browsing import cards, opened
 from tests.dashboard.invented import invent
@@ -18,6 +18,13 @@ def top(page: Page, selector: str) -> float:
 def bottom(page: Page, selector: str) -> float:
     box = page.locator(selector).bounding_box()
     return box["y"] + box["height"]
+
+
+def held_back(page: Page, path: str) -> list[Route]:
+    """Requests that wait until somebody lets them go on."""
+    routes: list[Route] = []
+    page.route(path, lambda route: routes.append(route))
+    return routes
 
 
 LIST_BELOW_THE_BAR = """(([list, feed, bar]) => list.offsetTop - feed.offsetTop - bar.offsetHeight)(
@@ -42,6 +49,21 @@ def test_the_button_of_new_alerts_stands_below_the_bar_and_moves_nothing(browser
             assert page.evaluate(BUTTON_BELOW_THE_BAR)
         button.click()  # nothing lies over it
         expect(cards(page).first).to_contain_text("brand new")
+
+
+def test_what_would_teach_most_is_asked_once_nobody_stands_on_a_card_as_its_line_moves_the_list(browser, server):
+    for page in opened(browser, server, {"width": 1366, "height": 768}):
+        late = held_back(page, "**/api/taught")
+        with page.expect_request("**/api/taught"):
+            page.reload()
+        page.keyboard.press("j")
+        held = page.evaluate(LIST_BELOW_THE_BAR)
+        late[0].continue_()
+        expect(page.locator("#list > .asked").first).to_be_attached()
+        assert page.evaluate(LIST_BELOW_THE_BAR) == held
+        expect(page.locator("#ask")).to_be_hidden()
+        page.keyboard.press("Escape")
+        expect(page.locator("#ask")).to_be_visible()
 
 
 def test_a_new_query_scrolls_its_column_and_leaves_the_clusters_as_they_are(browser, server):

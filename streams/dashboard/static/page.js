@@ -158,7 +158,7 @@ async function lessons() {
     const all = await get("/api/taught"), cards = [...$("list").children];
     taught(all, cards, state.categories);
     ask(all.ask, cards);
-    if (!reading()) group();
+    settle();
   } catch (error) { problem(`What was taught could not be fetched: ${error.message}`); }
 }
 
@@ -183,6 +183,13 @@ function cardOf(one, old = null) {
 
 function group() { regroup($("list"), Boolean(wanted.cluster)); }
 
+// What moves the list by itself, and so waits for whoever reads in it.
+function settle() {
+  if (reading()) return;
+  group();
+  $("ask").hidden = !document.querySelector("#list > .asked");
+}
+
 function find(id) { return $("list").querySelector(`:scope > [data-id="${CSS.escape(id)}"]`); }
 
 function takeAlerts(shown) {
@@ -198,7 +205,7 @@ function takeAlerts(shown) {
       else waiting.splice(held, 1);
     } else if (one.fits !== false) fresh.push(one);
   }
-  if (placedAnew && !reading()) group();
+  if (placedAnew) settle();
   page.total += fresh.length;
   if (!fresh.length) return drawWaiting();
   if (reading()) waiting.push(...fresh);
@@ -483,6 +490,7 @@ $("list").addEventListener("click", (event) => {
     group();
   }
 });
+$("list").addEventListener("focusout", () => setTimeout(settle)); // once it is known where the focus went
 $("lessons").addEventListener("click", async (event) => {
   const button = event.target.closest("button");
   if (!button) return;

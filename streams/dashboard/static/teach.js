@@ -108,7 +108,7 @@ export function taught(all, cards, categories) {
   $("no-lessons").hidden = all.labels.length > 0;
 }
 
-// Cards that are worth a word: shown by their edge, and counted.
+// Cards that are worth a word: shown by their edge, and counted; the page shows the line of it when nobody reads.
 export function asked(ids, cards) {
   const wanted = new Set(ids);
   let shown = 0;
@@ -116,6 +116,5 @@ export function asked(ids, cards) {
     made.classList.toggle("asked", wanted.has(made.dataset.id));
     shown += wanted.has(made.dataset.id);
   }
-  $("ask").hidden = !shown;
-  $("ask").textContent = `Judge ${plural(shown, "post", "posts")} that would teach most`;
+  $("ask").textContent = shown ? `Judge ${plural(shown, "post", "posts")} that would teach most` : "Nothing more to judge now";
 }
