@@ -22,7 +22,7 @@ __all__ = ["AlertPage", "Board", "Category", "Filter", "OpenCount", "fitting", "
 MATCHES_KEPT = 6  # of a post (the page unfolds from three): a text made of query sentences matches 25 queries
 SEARCHED_CHARS, MOST_WORDS = 2_000, 8  # of a text, and of what is searched for in it
 CROWD_SHARE, CROWD_LEAST = 0.2, 5  # of a page's places, for one cluster, text or account; never fewer than so many
-BURST = ClusterConfig().burst_levels[0]  # deviations from which growth is told as a burst; the same in page.js
+BURST = ClusterConfig().burst_levels[0]  # deviations from which growth is told as a burst; the same in clusters.js
 
 
 class Filter(Struct, frozen=True, omit_defaults=True):

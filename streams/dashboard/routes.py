@@ -63,6 +63,8 @@ LONGEST_QUERY = 2000  # characters of a search text
 ENDED = "the dashboard no longer follows Redis: see its log, start it again"
 SEARCHES = 4  # at a time: they share one thread, and a queue without end would make everybody wait
 
+_STATIC = files("streams.dashboard") / "static"
+_SCRIPTS = sorted(path.name for path in _STATIC.iterdir() if path.name.endswith(".js"))
 _templates = Environment(loader=PackageLoader("streams.dashboard"), autoescape=select_autoescape(default=True))
 
 
@@ -89,7 +91,7 @@ class Routes:
         self._searching = 0
 
     def table(self) -> list[Route | Mount]:
-        static = StaticFiles(directory=str(files("streams.dashboard") / "static"))
+        static = StaticFiles(directory=str(_STATIC))
         return [
             Route("/", self.page),
             Route("/api/state", self.state),
@@ -155,6 +157,7 @@ class Routes:
         return HTMLResponse(
             _templates.get_template("page.html").render(
                 data=Markup(data),
+                scripts=_SCRIPTS,
                 token=self.people is not None,
                 person=self._name(request),
                 opens=self.vault is not None and person_of(request).may("label"),

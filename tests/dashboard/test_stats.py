@@ -72,6 +72,6 @@ def test_a_worker_that_says_little_is_still_shown():
 
 
 def test_the_page_shows_every_outcome_and_what_is_under_way():
-    drawn = (Path(stats.__file__).parent / "static" / "draw.js").read_text("utf-8")
+    drawn = (Path(stats.__file__).parent / "static" / "figures.js").read_text("utf-8")
     (listed,) = re.findall(r"const OUTCOMES = (\[\[.*\]\]);", drawn)
     assert [name for name, _ in json.loads(listed)] == [*OUTCOMES, "waiting"]

@@ -1,6 +1,6 @@
 // A new query: what it would have alerted, then saved. Text only by textContent.
-import { $, el } from "./draw.js";
-import { post } from "./teach.js";
+import { post } from "./asking.js";
+import { $, el } from "./dom.js";
 import { language, moment, number, plural } from "./words.js";
 
 const listed = (text) => text.split(",").map((part) => part.trim()).filter(Boolean);

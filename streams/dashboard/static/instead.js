@@ -1,11 +1,10 @@
 // "Other category": which one. A dialog with a list, by keyboard: arrows or letters and Enter, or a digit for the first nine.
-import { $, el, words } from "./draw.js";
+import { $, AID, el, words } from "./dom.js";
 
 const labels = new Map(); // category → its words, of the page's list
 export function listed(categories) { for (const { category, label } of categories) labels.set(category, label); }
 export const called = (query) => { const [kind, category] = query.split("."); return `${words(kind)}: ${labels.get(category) ?? category.replaceAll("_", " ")}`; };
 
-const AID = ["need", "offer"];
 const NONE = "-"; // of another category that is not listed: taught without a name for it
 
 // What may be chosen, in order: what the post was also read as, then every query of the page's list, those of the alert's

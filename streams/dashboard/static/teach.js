@@ -1,5 +1,6 @@
 // Teaching: verdicts on cards by key and button, what was taught, how often alerts were right. Text only by textContent.
-import { $, el } from "./draw.js";
+import { post } from "./asking.js";
+import { $, el } from "./dom.js";
 import { called, instead as which, listed } from "./instead.js";
 import { moment, number, plural } from "./words.js";
 
@@ -11,13 +12,6 @@ let who = document.body.dataset.person ?? ""; // of a token that names somebody
 try { who ||= localStorage.getItem("who") ?? ""; } catch { /* private window: asked once a page */ }
 
 const key = (post, query) => `${post} ${query}`;
-
-export async function post(path, body) {
-  const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
-  if (answer.status === 401) location.reload();
-  if (!answer.ok) throw new Error((await answer.text()).trim() || answer.statusText);
-  return answer.status === 204 ? null : answer.json();
-}
 
 // Who labels, asked once; empty if nobody wants to say.
 async function name() {

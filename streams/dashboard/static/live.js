@@ -1,0 +1,100 @@
+// What comes by itself: alerts, clusters and figures as server-sent events, and how the connection fares.
+import { drawAlerts, takeAlerts } from "./alerts.js";
+import { get, problem } from "./asking.js";
+import { drawBeside } from "./beside.js";
+import { placed, repeated } from "./card.js";
+import { drawClusters } from "./clusters.js";
+import { $ } from "./dom.js";
+import { known } from "./known.js";
+import { lessons } from "./lessons.js";
+import { FIELDS, query } from "./wanted.js";
+import { duration, rate } from "./words.js";
+
+let eventId = "";
+let events = null;
+let asked = 0; // counts requests, so that a late answer to an old question is dropped
+
+export async function fetchAlerts() {
+  const question = ++asked;
+  try {
+    const answer = await get(`/api/alerts?${query()}`);
+    if (question !== asked) return;
+    drawAlerts(answer);
+    listen(answer.event_id);
+  } catch (error) { problem(`The alerts could not be fetched: ${error.message}`); }
+}
+
+let resyncing = null;
+function resync() {
+  resyncing ??= setTimeout(async () => {
+    resyncing = null;
+    try {
+      known.take(await get("/api/state"));
+      drawBeside();
+      await fetchAlerts();
+    } catch (error) {
+      problem(`The state could not be fetched: ${error.message}`);
+      if (events?.readyState === EventSource.CLOSED) setTimeout(resync, 3000); // nothing else would ask again
+    }
+  }, 500);
+}
+
+export function listen(since) {
+  eventId = since;
+  events?.close();
+  events = new EventSource(`/events?${query(FIELDS, { since: eventId })}`);
+  events.onerror = () => {
+    if (Date.now() - heard <= SILENT_MS) linked("reconnecting …"); // later the line tells for how long
+    if (events.readyState === EventSource.CLOSED) setTimeout(resync, 3000);
+  };
+  events.addEventListener("resync", resync);
+  events.addEventListener("stats", (event) => {
+    const stats = JSON.parse(event.data);
+    if (stats.taught !== known.state.stats.taught) lessons();
+    known.state.history = [...known.state.history.slice(1), stats.posts_per_s];
+    known.state.stats = stats;
+    for (const [post, n] of Object.entries(stats.repeats)) {
+      for (const made of $("list").children) if (made.dataset.post === post) repeated(made, n);
+    }
+    linked("live");
+    drawBeside();
+  });
+  events.addEventListener("live", (event) => {
+    const news = JSON.parse(event.data);
+    eventId = event.lastEventId;
+    for (const c of news.clusters) {
+      if (c.event === "merge" || c.event === "expire") known.clusters.delete(c.cluster_id);
+      else known.clusters.set(c.cluster_id, c);
+    }
+    if (news.clusters.length) {
+      drawClusters();
+      const changed = new Set(news.clusters.map((c) => c.cluster_id));
+      for (const made of $("list").children) {
+        const id = made.querySelector(".in-cluster").dataset.value;
+        if (changed.has(id)) placed(made, id, known.clusters);
+      }
+    }
+    takeAlerts(news.alerts);
+  });
+}
+
+let heard = Date.now(); // when the dashboard last sent figures: a connection that opens and stays silent says nothing
+const SILENT_MS = 4000; // figures come every second, and after 2 s where Redis is frozen; with a look each half second, told within 5
+
+function linked(how) {
+  if (how === "live") heard = Date.now();
+  const health = known.state.stats.health ?? { level: "live", sentence: "live" };
+  $("link").dataset.state = how === "live" ? "live" : "lost"; // the connection; what it tells of has a colour of its own
+  $("link").dataset.health = how === "live" ? health.level : "down";
+  const text = how === "live" ? `${health.sentence} · ${rate(known.state.stats.posts_per_s)} posts/s` : how;
+  if ($("link-text").textContent !== text) $("link-text").textContent = text;
+  if (how === "live" && $("link-say").textContent !== health.sentence) $("link-say").textContent = health.sentence; // without the rate: it would be read out every second
+}
+
+// The page's own word, whatever died: the dashboard, the network, this machine's sleep.
+setInterval(() => {
+  const silent = Date.now() - heard, gone = silent > SILENT_MS;
+  document.body.classList.toggle("stale", gone);
+  if (gone) linked(`no figures for ${duration(1000 * Math.floor(silent / 1000))}`);
+  $("stale").hidden = !gone; // its words stay as they are: they are read out once
+}, 500);
