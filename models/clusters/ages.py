@@ -9,10 +9,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from models.clusters.cluster import Cluster
+from models.clusters.config import ClusterConfig
 
 __all__ = ["Ages"]
 
-_ROW = np.dtype([("post", "i8"), ("at", "f8"), ("many", "?"), ("told", "?"), ("bursts", "?")])
+_RATES = [("level", "i8"), ("fast", "f8"), ("slow", "f8"), ("rates_at", "f8"), ("event_at", "f8")]
+_ROW = np.dtype([("post", "i8"), ("at", "f8"), ("many", "?"), ("told", "?"), *_RATES])
+SLACK = 1e-6  # of a burst, by which arrays may round another way than one cluster's own rates
 
 
 class Ages:
@@ -28,8 +31,7 @@ class Ages:
             self._rows = np.concatenate([self._rows, np.zeros(more, _ROW)])
         found = [(slot, c) for slot in slots if (c := clusters[slot]) is not None]
         if found:
-            rows = [(c.touched_post, c.touched_s, c.posts > 1, c.version > 0, c.burst_level > 0) for _, c in found]
-            self._rows[[slot for slot, _ in found]] = np.array(rows, _ROW)
+            self._rows[[slot for slot, _ in found]] = np.array([_row(c) for _, c in found], _ROW)
 
     def move(self, keep: Sequence[int]) -> None:
         """Gaps were closed: keep[new] is the old slot."""
@@ -59,11 +61,28 @@ class Ages:
         the oldest. born: by slot."""
         slots = np.flatnonzero(live)
         rows = self._rows[slots]
-        order = np.lexsort((born[slots], rows["post"], rows["many"], rows["told"]))
-        found: list[int] = slots[order[:most]].tolist()
+        worth = (rows["told"].astype(np.int64) << 62) + (rows["many"].astype(np.int64) << 61) + rows["post"]
+        if most < len(slots):  # a few of thousands: to sort them all costs ten times as much
+            few = worth <= np.partition(worth, most - 1)[most - 1]
+            slots, worth = slots[few], worth[few]
+        found: list[int] = slots[np.lexsort((born[slots], worth))[:most]].tolist()
         return found
 
-    def bursting(self, live: np.ndarray) -> list[int]:
-        """Live slots that were last told as bursting."""
-        found: list[int] = np.flatnonzero(live & self._rows["bursts"][: len(live)]).tolist()
+    def calming(self, live: np.ndarray, clock: float, config: ClusterConfig) -> list[int]:
+        """Live slots that were told as bursting and may burst less by now, where nothing came since (`Rates.burst`, in
+        arrays: of thousands that burst hardly any are such, and a look at each would cost ten times as much)."""
+        slots = np.flatnonzero(live & (self._rows["level"][: len(live)] > 0))
+        rows = self._rows[slots]
+        age, bars = clock - rows["rates_at"], np.array([-np.inf, *config.burst_levels])
+        fast = rows["fast"] * np.exp(-age / config.burst_fast_s) / config.burst_fast_s
+        slow = np.maximum(rows["slow"] * np.exp(-age / config.burst_slow_s), 0.0) / config.burst_slow_s
+        burst = (fast - slow) / np.sqrt(slow / config.burst_fast_s + config.burst_fast_s**-2.0)
+        less = burst < bars[np.minimum(rows["level"], len(bars) - 1)] + SLACK
+        found: list[int] = slots[less & (clock - rows["event_at"] >= config.quiet_s)].tolist()
         return found
+
+
+def _row(c: Cluster) -> tuple[int, float, bool, bool, int, float, float, float, float]:
+    rates = c.rates
+    many, told = c.posts > 1, c.version > 0
+    return c.touched_post, c.touched_s, many, told, c.burst_level, rates.fast, rates.slow, rates.at, c.event_s

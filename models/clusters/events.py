@@ -58,7 +58,7 @@ class EventMaker:
     def calmed(self) -> list[ClusterEvent]:
         """Bursts that ended in clusters nobody touched."""
         live, told = self.live_clusters, []
-        for slot in live.oldest(live.ages.bursting(live.alive)):
+        for slot in live.oldest(live.ages.calming(live.alive, live.clock, live.config)):
             cluster = live.cluster(slot)
             if slot in live.changed or live.clock - cluster.event_s < live.config.quiet_s:
                 continue

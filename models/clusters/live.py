@@ -24,7 +24,7 @@ from models.records import Post, Repeat
 __all__ = ["Counters", "Due", "LiveClusters"]
 
 
-OUTLIVED = 1_024  # ids of posts that are only shown any more: beyond these, those that are shown no longer go
+OUTLIVED = 32_768  # ids of posts that may be only shown any more, 5 MB: beyond these, those that are not go (30 ms)
 
 
 class Counters(Struct):
@@ -156,10 +156,11 @@ class LiveClusters:
         self._touched(slot, cluster)
 
     def _outlive(self, post_id: str, place: str) -> None:
-        """Where a post was put is forgotten: if its cluster may still show it, that is kept as long as it does."""
-        slot = self.slots.get(self.memory.find(place))
-        if slot is not None and (cluster := self.cluster(slot)).shows(post_id):
-            self.memory.outlived[post_id] = cluster.id
+        """Where a post was put is forgotten: while its cluster lives, it may still be shown there. Whether it is, is
+        looked up when one is asked for, and now and then for all, not for each."""
+        name = self.memory.find(place)
+        if name in self.slots:
+            self.memory.outlived[post_id] = name
             if len(self.memory.outlived) > self._most_outlived:
                 self.find_outlived()
 
