@@ -28,7 +28,7 @@ import msgspec
 from models import bars as readings
 from models.bars import Bars
 from models.clustering import ClusterConfig
-from models.clusters import labels
+from models.clusters import labels, lexicon, live, unsettled
 from models.encoders.ready import load, ready
 from models.pseudonyms import Pseudonyms
 from models.queries import load_queries
@@ -36,7 +36,6 @@ from models.records import Origin
 from streams.commands.bench import commit_now
 from streams.commands.bench_scenarios import FRAME, START, invented_texts
 from streams.config import load_settings
-from streams.pipeline import clusters as placing
 from streams.pipeline import stages
 from streams.pipeline.clusters import ClusterStage
 from streams.pipeline.ports import Verdict
@@ -72,11 +71,13 @@ class Spent:
 
 BOUNDS = ("max_clusters", "remember_posts", "remember_members", "remember_ids", "ttl_posts", "ttl_single_posts")
 
-FIXED = ((labels, "STREAM_TERMS"), (readings, "KEPT"), (placing, "MOST_WAITING"))  # that no setting names
+FIXED = ((labels, "STREAM_TERMS"), (lexicon, "KEPT"), (live, "OUTLIVED"), (unsettled, "MOST"), (readings, "KEPT"))
 
 
 def smaller(config: ClusterConfig, share: float) -> ClusterConfig:
-    """The same with bounds of this share of their size."""
+    """The same with bounds of this share of their size; so are those that no setting names."""
+    for module, name in FIXED:
+        setattr(module, name, max(1, int(share * getattr(module, name))))
     return replace(config, **{name: max(1, int(share * getattr(config, name))) for name in BOUNDS})
 
 
@@ -85,8 +86,6 @@ def main(posts: int = 100_000, out: str = "", share: float = 1.0) -> int:
     settings = load_settings()
     version = ready(load("flood"), load_queries(), settings.match)
     config = smaller(settings.clusters_under(version.clusters), share)
-    for module, name in FIXED:
-        setattr(module, name, max(1, int(share * getattr(module, name))))
     clusters = ClusterStage.new(config, version.encoder.dim, version.encoder.version)
     skim, bars, spent, texts, rows = Skim(settings), Bars(settings.match), Spent(), invented_texts(), []
     for n in range(posts // FRAME):

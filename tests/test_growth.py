@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 from deploy.growth import STAGES, draw, table
 
 PARTS = [
@@ -21,3 +25,11 @@ def test_the_same_figures_make_the_same_picture(tmp_path):
         draw(PARTS, tmp_path / name)
     first, second = ((tmp_path / name).read_bytes() for name in ("a.svg", "b.svg"))
     assert first == second and b"<svg" in first
+
+
+def test_a_short_run_with_small_bounds_tells_what_every_stage_costs(tmp_path):
+    out = tmp_path / "endurance.json"
+    subprocess.run([sys.executable, "-m", "tests.endurance", "5000", out, "0.01"], check=True, capture_output=True)
+    parts = json.loads(out.read_text())["parts"]
+    assert [part["posts"] for part in parts] == list(range(250, 5_001, 250))
+    assert parts[-1].keys() >= {"memory_mb", *STAGES}  # it saves after each 5,000
