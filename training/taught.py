@@ -46,14 +46,14 @@ def with_taught(messages: Messages, labels: Sequence[Label], names: Collection[s
     place = {post_id: len(messages.texts) + i for i, post_id in enumerate(posts)}
     about = {name: np.append(column, np.zeros(len(posts), bool)) for name, column in messages.labels.items()}
     for said in labels:  # of both halves, so that both have the same queries
-        answered = said.query_id if said.verdict == "right" else said.instead
+        answered = said.query_id if said.confirms else said.instead
         if answered in names:
             column = about.setdefault(answered, np.zeros(len(messages.texts) + len(posts), bool))
             if said.post_id in place:
                 column[place[said.post_id]] = True
     asks = np.zeros(len(posts), bool)
     for said in mine:
-        asks[place[said.post_id] - len(messages.texts)] |= said.verdict == "right" or bool(said.instead)
+        asks[place[said.post_id] - len(messages.texts)] |= said.confirms or bool(said.instead)
     return Messages(
         texts=[*messages.texts, *(said.text for said in posts.values())],
         langs=np.append(messages.langs, [said.lang for said in posts.values()]),
@@ -68,7 +68,7 @@ def classes_taught(labels: Sequence[Label], names: Collection[str]) -> list[tupl
     """(text, class) of what labels say a post is: a query of `names`, or chatter where it is no need and no offer."""
     found = []
     for said in labels:
-        answered = {"right": said.query_id, "none": "chatter"}.get(said.verdict, said.instead)
+        answered = said.query_id if said.confirms else {"none": "chatter"}.get(said.verdict, said.instead)
         if answered in names:
             found.append((said.text, answered))
     return found

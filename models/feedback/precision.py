@@ -45,7 +45,7 @@ def precision(labels: Iterable[Label], since: float = 0.0) -> list[Precision]:
     for label in labels:
         if label.level == "alert" and label.at >= since:
             judged[label.query_id] += 1
-            right[label.query_id] += label.verdict == "right"
+            right[label.query_id] += label.confirms
     order = sorted(judged, key=lambda query_id: (-judged[query_id], query_id))
     return [
         Precision(query_id, right[query_id], judged[query_id], *wilson(right[query_id], judged[query_id]))

@@ -17,7 +17,8 @@ from models.text import READ_CHARS
 
 __all__ = ["Label", "VERDICTS", "Verdict", "answers", "check_label", "label_alert", "read_label"]
 
-Verdict = Literal["right", "wrong", "other", "none"]  # other: of another category; none: no need and no offer at all
+# handled: right, and somebody takes care of it; other: of another category; none: no need and no offer at all
+Verdict = Literal["right", "handled", "wrong", "other", "none"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 LONGEST_NAME = 60
 LONGEST_ID = 512
@@ -41,6 +42,11 @@ class Label(Struct, frozen=True, omit_defaults=True):
     def key(self) -> str:
         """Names the reading: post id, space, query id (which holds none)."""
         return f"{self.post_id} {self.query_id}"
+
+    @property
+    def confirms(self) -> bool:
+        """Is the reading so? What somebody takes care of is."""
+        return self.verdict in ("right", "handled")
 
 
 def read_label(line: bytes) -> Label:
@@ -99,6 +105,6 @@ def answers(labels: Sequence[Label], query_id: str, near: Collection[int] = ()) 
     for place, label in enumerate(labels):
         own, named = label.query_id == query_id, label.instead == query_id
         if own or named or place in near:
-            word = (own, label.at, place, label.verdict == "right" if own else named)
+            word = (own, label.at, place, label.confirms if own else named)
             found[label.post_id] = max(found.get(label.post_id, word), word)
     return {place: answer for _, _, place, answer in found.values()}

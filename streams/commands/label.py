@@ -26,7 +26,7 @@ from streams.view.pseudonyms import load_pseudonyms
 __all__ = ["label"]
 
 out = Console()
-WORDS = {"right": "right", "wrong": "wrong", "other": "other category", "none": "not a need"}
+WORDS = {"right": "right", "handled": "handled", "wrong": "wrong", "other": "other category", "none": "not a need"}
 
 
 class _Labels(click.Group):
@@ -38,10 +38,11 @@ class _Labels(click.Group):
 
 @click.group(cls=_Labels)
 def label() -> None:
-    """Teach by saying which alerts are right: crisis label POST right|wrong|other|none.
+    """Teach by saying which alerts are right: crisis label POST right|handled|wrong|other|none.
 
-    other: it belongs to another category; none: it is no need and no offer at all. Every running worker has learnt it
-    seconds later, whatever encoder it runs, now or later.
+    handled: right, and somebody takes care of it, so it is open no longer; other: it belongs to another category; none:
+    it is no need and no offer at all. Every running worker has learnt it seconds later, whatever encoder it runs, now
+    or later.
 
     \b
     crisis label mastodon:x.org/1 right

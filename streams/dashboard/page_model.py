@@ -295,15 +295,18 @@ class Board:
 
     def open_counts(self, labels: Mapping[str, Label] | None = None) -> dict[str, OpenCount]:
         """Open alerts and suggestions by query id. labels: by post and query; what somebody said is not so counts no
-        more, or as what it is instead.
+        more, or as what it is instead, and what somebody takes care of is not open.
         """
+        said = labels or {}
         counts: dict[str, list[int]] = {}
 
         def called(post_id: str, query_id: str) -> str:
-            label = (labels or {}).get(f"{post_id} {query_id}")
+            label = said.get(f"{post_id} {query_id}")
             return query_id if label is None or label.verdict == "right" else label.instead
 
         for alert in self.open_alerts():
+            if (label := said.get(f"{alert.post.id} {alert.query_id}")) and label.verdict == "handled":
+                continue
             query = called(alert.post.id, alert.query_id)
             if query:
                 counts.setdefault(query, [0, 0, 0])[alert.level == "suggestion"] += 1

@@ -113,7 +113,10 @@ def test_one_key_teaches_the_next_card_follows_and_the_same_key_takes_it_back(br
         wait_until(lambda: not read_labels(settings))
 
 
-def test_a_judged_card_folds_to_what_was_said_opens_on_request_and_comes_back(browser: Browser, server, settings):
+@pytest.mark.parametrize("key, words, sign", [("n", "not a need", ".v-none"), ("h", "handled", ".v-handled")])
+def test_a_judged_card_folds_to_what_was_said_opens_on_request_and_comes_back(
+    browser: Browser, server, settings, key, words, sign
+):
     for page in opened(browser, server, {"width": 1440, "height": 900}):
         page.evaluate("localStorage.setItem('who', 'Ana')")
         page.reload()
@@ -122,12 +125,12 @@ def test_a_judged_card_folds_to_what_was_said_opens_on_request_and_comes_back(br
         page.keyboard.press("j")
         first = cards(page).nth(0)
         page.keyboard.press("Enter")
-        page.keyboard.press("n")
+        page.keyboard.press(key)
         expect(cards(page).nth(1)).to_be_focused()
         expect(first).not_to_have_class(re.compile(r"\bwhole\b"))
         expect(first.locator(".text")).to_be_hidden()
         expect(first.locator(".category")).to_be_visible()
-        expect(first.locator(".verdicts button:visible .word")).to_have_text("not a need")
+        expect(first.locator(".verdicts button:visible .word")).to_have_text(words)
         expect(first.locator(".said")).to_have_text("says Ana")
         assert first.bounding_box()["height"] < 45
         open_now = {"need": needs - 1, "offer": needs}[first.locator(".kind").get_attribute("data-value")]
@@ -142,7 +145,7 @@ def test_a_judged_card_folds_to_what_was_said_opens_on_request_and_comes_back(br
         expect(first.locator(".text")).to_be_visible()
         first.locator(".text").click()
         expect(first.locator(".text")).to_be_hidden()
-        first.locator(".v-none").click()  # the same word once more takes it back
+        first.locator(sign).click()  # the same word once more takes it back
         expect(first.locator(".text")).to_be_visible()
         expect(page.locator("#count")).to_have_text("12 posts stand")
 

@@ -105,6 +105,15 @@ def test_what_somebody_said_is_not_so_counts_no_more_or_as_what_it_is_instead():
     assert counts == {"need.water": OpenCount(2), "need.food": OpenCount(1)}
 
 
+def test_what_somebody_takes_care_of_is_open_no_longer_with_all_that_it_says_beside():
+    handled, other = invent(1, at=NOW, also=[Reading("offer.boat_hire", "alert", 0.7)]), invent(2, at=NOW + 1)
+    label = label_alert(handled, "handled", "Ana", NOW)
+    assert filled([handled, other]).open_counts({label.key: label}) == {"need.water": OpenCount(1)}
+    of_another_reading = label_alert(handled, "handled", "Ana", NOW, "offer.boat_hire")
+    counts = filled([handled, other]).open_counts({of_another_reading.key: of_another_reading})
+    assert counts == {"need.water": OpenCount(2)}
+
+
 BESIDE = [Reading("need.food", "suggestion", 0.41), Reading("offer.boat_hire", "alert", 0.7)]
 
 

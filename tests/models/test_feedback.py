@@ -142,6 +142,13 @@ def test_a_tenth_of_wrong_labels_still_teaches(version):
     assert moved[:10].min() > moved[10:].max()
 
 
+def test_what_somebody_takes_care_of_teaches_and_counts_as_right():
+    labels = [said("a"), said("b", level="alert"), said("c", "wrong"), said("d", "none", "need.food")]
+    handled = [msgspec.structs.replace(x, verdict="handled") if x.verdict == "right" else x for x in labels]
+    assert answers(handled, "need.water") == answers(labels, "need.water")
+    assert precision(handled) == precision(labels)
+
+
 def test_a_label_speaks_to_the_query_it_names_and_the_posts_own_word_wins():
     labels = [
         said("a", "other", "need.food", "x:1", instead="need.water"),

@@ -47,7 +47,8 @@ def test_labelled_posts_stand_behind_the_messages_in_one_half_each():
     labels = [
         Label(f"x:a/{n}", "need.water", verdict, "Ada", 1.0, f"post {n}", "es", instead=instead)
         for n, (verdict, instead) in enumerate(
-            [("right", ""), ("wrong", ""), ("none", ""), ("other", "offer.water"), ("other", "need.unknown")] * 8
+            [(word, "") for word in ("right", "handled", "wrong", "none")] * 8
+            + [("other", "offer.water"), ("other", "need.unknown")] * 8
         )
     ]
     names = {"need.water", "offer.water"}
@@ -60,9 +61,9 @@ def test_labelled_posts_stand_behind_the_messages_in_one_half_each():
         for row, text in enumerate(found.texts[1:], 1):
             label = said[text]
             assert in_train_half(label.post_id) == train_half and found.langs[row] == "es"
-            assert found.labels["need.water"][row] == (label.verdict == "right")
+            assert found.labels["need.water"][row] == (label.verdict in ("right", "handled"))
             assert found.labels["offer.water"][row] == (label.instead == "offer.water")
-            assert found.asks[row] == (label.verdict == "right" or bool(label.instead))
+            assert found.asks[row] == (label.verdict in ("right", "handled") or bool(label.instead))
 
 
 def test_what_a_label_says_a_post_is_becomes_a_class_and_wrong_alone_says_nothing(tmp_path):
@@ -73,10 +74,16 @@ def test_what_a_label_says_a_post_is_becomes_a_class_and_wrong_alone_says_nothin
         LINE % (3, "need.water", "none", 1, 3, ""),
         LINE % (4, "need.water", "other", 1, 4, ',"instead":"offer.water"'),
         LINE % (5, "need.users_own", "right", 1, 5, ""),
+        LINE % (6, "offer.water", "handled", 1, 6, ""),
     )
     names = {"need.water", "offer.water", "chatter"}
     found = classes_taught(read_taught(path), names)
-    assert found == [("post 1", "need.water"), ("post 3", "chatter"), ("post 4", "offer.water")]
+    assert found == [
+        ("post 1", "need.water"),
+        ("post 3", "chatter"),
+        ("post 4", "offer.water"),
+        ("post 6", "offer.water"),
+    ]
     plain, taught = material(Config(), [], []), material(Config(labels=str(path), said=2.0), [], [])
     more = list(zip(taught.texts, taught.labels, taught.weights, strict=True))[len(plain.texts) :]
     assert more == [(text, name, 2.0) for text, name in found]

@@ -2,7 +2,7 @@
 import { say } from "./dom.js";
 import { number, plural } from "./words.js";
 
-const judged = (made) => made.classList.contains("judged"); // said not to be so; a word on one post covers no other
+const judged = (made) => made.classList.contains("judged"); // said not to be so, or handled; a word on one post covers no other
 
 // Alerts of one cluster and query read as one: the first of them that nobody judged, "+n more" on it, where the newest stands.
 function collect(list, apart) {

@@ -48,7 +48,7 @@ function theme() {
   try { localStorage.setItem("theme", dark ? "light" : "dark"); } catch { /* private window: it lasts as long as the page */ }
 }
 
-const KEYS = { // r, w, o and n judge the card somebody stands on: teach.js
+const KEYS = { // r, h, w, o and n judge the card somebody stands on: teach.js
   j: () => move(1),
   k: () => move(-1),
   p: () => document.activeElement.closest?.(".card")?.querySelector("a[href]")?.click(),

@@ -4,7 +4,7 @@ import { $, el } from "./dom.js";
 import { called, instead as which, listed } from "./instead.js";
 import { moment, number, plural } from "./words.js";
 
-export const VERDICTS = { r: ["right", "right", "✓"], w: ["wrong", "wrong", "✗"], o: ["other", "other category", "⇄"], n: ["none", "not a need", "∅"] };
+export const VERDICTS = { r: ["right", "right", "✓"], h: ["handled", "handled", "☑"], w: ["wrong", "wrong", "✗"], o: ["other", "other category", "⇄"], n: ["none", "not a need", "∅"] };
 const SAID = Object.fromEntries(Object.values(VERDICTS).map(([verdict, words]) => [verdict, words]));
 let known = new Map(); // post and query → [verdict, who, which category instead], of what is on the page
 const also = new WeakMap(); // card → the further readings of its post
@@ -36,7 +36,7 @@ export function teachable(made, alert) {
       button.setAttribute("aria-label", words);
       button.type = "button";
       button.dataset.verdict = verdict;
-      button.title = `Teach: ${words} (key ${letter})`;
+      button.title = `${verdict === "handled" ? "Somebody takes care of it: right, and open no longer" : `Teach: ${words}`} (key ${letter})`;
       return button;
     }), el("span", "said"));
   }
