@@ -28,7 +28,7 @@ class Rehearsal:
     alerts: list[tuple[Post, Match]] = field(default_factory=list)
     suggestions: int = 0
     already: int = 0  # of the alerts: posts that alert without this query too
-    by_hour: Counter[int] = field(default_factory=Counter)  # alerts by hour since the epoch, of created_at
+    by_hour: Counter[int] = field(default_factory=Counter)  # alerts by hour since the epoch
     first_at: float = float("inf")
     last_at: float = float("-inf")
     cpu_s: float = 0.0  # of scoring this query alone
@@ -56,8 +56,13 @@ def rehearse(frames: Iterable[EmbeddedFrame], ready: Ready, query_id: str, bars:
                 post = posts[match.post_id]
                 done.alerts.append((post, match))
                 done.already += match.post_id in alerting
-                done.by_hour[int(post.created_at // HOUR_S)] += 1
+                done.by_hour[int(_moment(post) // HOUR_S)] += 1
             done.suggestions += match.query_id == query_id and match.level == "suggestion"
-        for post in posts.values():
-            done.first_at, done.last_at = min(done.first_at, post.created_at), max(done.last_at, post.created_at)
+        for at in map(_moment, posts.values()):
+            done.first_at, done.last_at = min(done.first_at, at), max(done.last_at, at)
     return done
+
+
+def _moment(post: Post) -> float:
+    """When it was posted; not after it was seen, whatever its author says: one year would make an hour cost nothing."""
+    return min(post.created_at, post.seen_at)

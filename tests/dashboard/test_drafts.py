@@ -27,7 +27,7 @@ POSTS = [
     Post("s1", "people trapped under a collapsed roof", NOW - 7000, NOW - 7000, "en", "sms"),
     Post("s2", "send a boat to the roof", NOW - 3000, NOW - 3000, "en", "sms"),
     Post("s3", "send a boat to the roof", NOW - 2000, NOW - 2000, "es", "web"),
-    Post("s4", "what a lovely sunny morning", NOW, NOW, "en", "sms"),
+    Post("s4", "what a lovely sunny morning", NOW + 3e6, NOW, "en", "sms"),  # from a clock that is a month ahead
 ]
 DRAFT = {"query_id": "need.boats", "sentences": ["send a boat to the roof"], "probability": 0.5}
 
@@ -56,6 +56,7 @@ def test_what_a_query_would_have_alerted_is_told_and_nothing_is_saved(server, se
     found = sent(server, "/api/queries/try").json()
     assert (found["query_id"], found["posts"], found["alerts"]) == ("need.boats", 4, 2)
     assert {one["text"] for one in found["examples"]} == {"send a boat to the roof"}
+    assert found["hours"] == pytest.approx(7000 / 3600, abs=0.01)
     assert sum(found["by_hour"].values()) == 2 and found["alerts_an_hour"] == pytest.approx(2 / found["hours"], abs=0.1)
     spanish = sent(server, "/api/queries/try", where={"languages": ["es"]}).json()
     assert [one["lang"] for one in spanish["examples"]] == ["es"]

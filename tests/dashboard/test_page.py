@@ -65,6 +65,15 @@ def test_an_alert_arrives_without_a_reload_and_counts(page, server):
     assert page.evaluate("window.sameDocument")
 
 
+def test_alerts_that_came_while_the_tab_was_hidden_are_counted_in_its_title(page, server):
+    title = page.title()
+    page.evaluate("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
+    server.call(lambda view: view.put_alerts([invent(n, text="brand new", at=time.time()) for n in (901, 902)]))
+    expect(page).to_have_title(f"(2) {title}")
+    page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page).to_have_title(title)
+
+
 def test_an_alert_that_does_not_fit_the_filter_stays_away(page, server):
     page.get_by_role("button", name=re.compile("^Drinking water, needs")).click()
     expect(cards(page)).to_have_count(4)

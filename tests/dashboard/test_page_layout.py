@@ -98,7 +98,7 @@ def test_on_a_touch_screen_the_verdicts_are_words(browser, server):
     for page in opened(browser, server, {"width": 360, "height": 740}, has_touch=True, is_mobile=True):
         cards(page).first.locator(".text").tap()
         words = cards(page).first.locator(".verdicts .word")
-        for word, said in zip(words.all(), ("right", "wrong", "other category", "not a need"), strict=True):
+        for word, said in zip(words.all(), ("right", "handled", "wrong", "other category", "not a need"), strict=True):
             expect(word).to_be_visible()
             expect(word).to_have_text(said)
         for button in cards(page).first.locator("[data-verdict]").all():

@@ -1,9 +1,19 @@
-// New alerts read out, for who does not see the page: every few seconds, all that came since.
+// New alerts for who does not look: read out every few seconds, all that came since, and counted in the tab's title.
 import { $ } from "./dom.js";
 import { number, plural } from "./words.js";
 
+const TITLE = document.title;
+let unseen = 0;
+function titled() { document.title = unseen ? `(${number(unseen)}) ${TITLE}` : TITLE; }
+document.addEventListener("visibilitychange", () => {
+  unseen = 0;
+  titled();
+});
+
 let unsaid = [], saying = null;
 export function announce(fresh) {
+  if (document.hidden) unseen += fresh.length;
+  titled();
   unsaid.push(...fresh);
   saying ??= setTimeout(() => {
     const of = (kind) => unsaid.filter((one) => one.alert.kind === kind).length, newest = unsaid.at(-1).alert;
