@@ -34,7 +34,8 @@ from streams.broker.lag import LagReader
 from streams.broker.topics import inputs_of
 from streams.config import Settings
 from streams.dashboard.batches import Batch, Batches
-from streams.dashboard.page_model import Board, Filter, OpenCount
+from streams.dashboard.filters import Filter
+from streams.dashboard.page_model import Board, OpenCount
 from streams.dashboard.stats import COUNTED, Rate, Stats, biggest, encode, percentiles, worker_statuses
 from streams.pipeline.outcomes import put_by
 from streams.view.health import Health, Known, judge

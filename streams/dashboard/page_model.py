@@ -2,82 +2,34 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 import msgspec
 from msgspec import Struct
 
 from models.clusters.config import ClusterConfig
-from models.feedback.records import Label
 from models.records import AID, Alert, ClusterEvent, Kind, is_notice
 from streams.dashboard.crowds import Copies, Crowds, crowds_of_page, whose
+from streams.dashboard.filters import Filter, folded_text
+from streams.dashboard.readings import Said, readings
 from streams.outputs.printable import web_link
 
-__all__ = ["AlertPage", "Board", "Category", "Filter", "OpenCount", "fitting", "kinds_beside", "spread"]
+__all__ = ["AlertPage", "Board", "Category", "OpenCount", "fitting", "kinds_beside", "spread"]
 
 MATCHES_KEPT = 6  # of a post (the page unfolds from three): a text made of query sentences matches 25 queries
-SEARCHED_CHARS, MOST_WORDS = 2_000, 8  # of a text, and of what is searched for in it
 CROWD_SHARE, CROWD_LEAST = 0.2, 5  # of a page's places, for one cluster, text or account; never fewer than so many
 BURST = ClusterConfig().burst_levels[0]  # deviations from which growth is told as a burst; the same in clusters.js
-
-
-class Filter(Struct, frozen=True, omit_defaults=True):
-    """What a viewer asked for; "" = all. It is the query string of the page's address."""
-
-    kind: str = ""
-    category: str = ""
-    level: str = ""
-    lang: str = ""
-    source: str = ""
-    cluster: str = ""
-    priority: str = ""
-    q: str = ""  # words that must occur in the text, case ignored
-
-    @classmethod
-    def of(cls, params: Mapping[str, str]) -> Filter:
-        """From query parameters; others are ignored, long ones cut."""
-        return cls(**{f: params[f].strip()[:200] for f in cls.__struct_fields__ if f in params})
-
-    def accepts(self, alert: Alert, folded: str | None = None) -> bool:
-        """Is it an active alert that fits? Where a category is asked for, it may be what the post says beside what it
-        is alerted for. folded: `folded_text` of its post, where it is known already.
-        """
-        post, reading = alert.post, (self.kind, self.category, self.level)
-        return (
-            alert.status == "active"
-            and _fits(
-                (self.lang, self.source, self.cluster, self.priority),
-                (post.lang, post.source, alert.cluster_id, alert.priority),
-            )
-            and (
-                _fits(reading, (alert.kind, alert.category, alert.level))
-                or (self.category != "" and any(_fits(reading, one) for one in _beside(alert)))
-            )
-            and (not self.q or _holds(folded_text(alert.post.text) if folded is None else folded, _words(self.q)))
-        )
-
-
-def _fits(wanted: Iterable[str], found: Iterable[str | None]) -> bool:
-    return all(not w or w == f for w, f in zip(wanted, found, strict=True))
-
-
-def _beside(alert: Alert) -> Iterator[tuple[Kind, str, str]]:
-    """(kind, category, level) of what its post says beside what it is alerted for."""
-    for other in alert.also:
-        kind, _, category = other.query_id.partition(".")
-        yield cast(Kind, kind), category, other.level
-
 
 Kept = tuple[Alert, str, int]  # an alert, the folded text of its post, its rank
 
 
-def fitting(kept: Sequence[Kept], wanted: Filter) -> list[Kept]:
-    """Those that fit, in their order. Reads all their texts where words are asked for: in a thread of its own."""
-    return [one for one in kept if wanted.accepts(one[0], one[1])]
+def fitting(kept: Sequence[Kept], wanted: Filter, said: Said | None = None) -> tuple[list[Kept], int]:
+    """(those that fit, in their order; how many of them stand, after all that people said). Reads all their texts where
+    words are asked for: in a thread of its own."""
+    found = [one for one in kept if wanted.accepts(one[0], one[1], said)]
+    return found, sum(wanted.stands(alert, said or {}) for alert, _, _ in found)
 
 
 def spread(newest_first: Iterable[Kept], most: int, of_a_crowd: int) -> tuple[list[Kept], list[Kept]]:
@@ -99,25 +51,6 @@ def spread(newest_first: Iterable[Kept], most: int, of_a_crowd: int) -> tuple[li
     return sorted(chosen + left[:free], key=lambda one: -one[2]), left[free:]
 
 
-def fold(text: str) -> str:
-    """Text for comparing: compatibility forms and case do not matter."""
-    return unicodedata.normalize("NFKC", text).casefold()
-
-
-def folded_text(text: str) -> str:
-    """What a search for words looks at. Folding may unfold one character to 18: made once for an alert, and bounded."""
-    return fold(text[:SEARCHED_CHARS])[: 2 * SEARCHED_CHARS]
-
-
-@lru_cache(maxsize=256)
-def _words(q: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(fold(q).split()))[:MOST_WORDS]
-
-
-def _holds(folded: str, words: tuple[str, ...]) -> bool:
-    return all(word in folded for word in words)
-
-
 class Shown(Struct, frozen=True, omit_defaults=True):
     """An alert on the page. `rank` grows with every new alert and orders them; it means nothing after a restart."""
 
@@ -131,11 +64,13 @@ class Shown(Struct, frozen=True, omit_defaults=True):
 
 
 class AlertPage(Struct, frozen=True):
-    """Answer of /api/alerts. `event_id`: where to go on in /events. `total`: all that fit, of those kept."""
+    """Answer of /api/alerts. `event_id`: where to go on in /events. `total`: all that fit, of those kept; `standing`: of
+    these, all but what somebody said is not so or is handled."""
 
     alerts: list[Shown]
     total: int
     event_id: str
+    standing: int
 
 
 class OpenCount(Struct, frozen=True, omit_defaults=True):
@@ -251,7 +186,7 @@ class Board:
 
     def find(self, wanted: Filter, most: int, before: int | None = None) -> tuple[list[Shown], int]:
         """(the newest that fit, newest first; how many fit in all). `before`: only ranks below it."""
-        return self.page(fitting(self.kept(), wanted), most, before)
+        return self.page(fitting(self.kept(), wanted)[0], most, before)
 
     def kept(self) -> list[Kept]:
         """What there is now, newest first, for `fitting`."""
@@ -293,25 +228,14 @@ class Board:
         self.repeats |= changed
         return changed
 
-    def open_counts(self, labels: Mapping[str, Label] | None = None) -> dict[str, OpenCount]:
-        """Open alerts and suggestions by query id. labels: by post and query; what somebody said is not so counts no
-        more, or as what it is instead, and what somebody takes care of is not open.
-        """
-        said = labels or {}
+    def open_counts(self, said: Said | None = None) -> dict[str, OpenCount]:
+        """Open alerts and suggestions by query id, as people corrected them."""
         counts: dict[str, list[int]] = {}
-
-        def called(post_id: str, query_id: str) -> str:
-            label = said.get(f"{post_id} {query_id}")
-            return query_id if label is None or label.verdict == "right" else label.instead
-
         for alert in self.open_alerts():
-            if (label := said.get(f"{alert.post.id} {alert.query_id}")) and label.verdict == "handled":
-                continue
-            query = called(alert.post.id, alert.query_id)
-            if query:
-                counts.setdefault(query, [0, 0, 0])[alert.level == "suggestion"] += 1
-            beside = {called(alert.post.id, other.query_id) for other in alert.also}
-            for other in beside - {query, ""}:
+            main, beside = readings(alert, said or {})
+            if main:
+                counts.setdefault(main, [0, 0, 0])[alert.level == "suggestion"] += 1
+            for other in beside:
                 counts.setdefault(other, [0, 0, 0])[2] += 1
         return {query: OpenCount(*each) for query, each in sorted(counts.items())}
 
@@ -324,9 +248,10 @@ class Board:
             if a.category not in listed:
                 listed[a.category] = Category(a.category, a.label, a.iasc, kinds_beside(a.query_id, a.kind))
         for a in self._alerts.values():
-            for kind, category, _ in _beside(a):
+            for other in a.also:
+                kind, _, category = other.query_id.partition(".")
                 if category not in listed:
-                    kinds = kinds_beside(f"{kind}.{category}", kind)
+                    kinds = kinds_beside(other.query_id, cast(Kind, kind))
                     listed[category] = Category(category, category.replace("_", " "), "", kinds)
         return list(listed.values())
 

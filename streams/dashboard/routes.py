@@ -45,9 +45,10 @@ from streams.dashboard.asked import json_of, number, require, sent, streamed
 from streams.dashboard.categories import bundled_categories
 from streams.dashboard.drafts import Draft, Drafts, Words
 from streams.dashboard.feed import Feed
+from streams.dashboard.filters import Filter
 from streams.dashboard.headers import GUESS_S, log_in, log_out, person_of
 from streams.dashboard.lessons import Lessons, Said, TakenBack
-from streams.dashboard.page_model import AlertPage, Category, Filter, fitting
+from streams.dashboard.page_model import AlertPage, Category, fitting
 from streams.dashboard.stats import PageData, State, encode
 from streams.outputs.printable import printable, web_link
 from streams.search.client import Hit, HitPage
@@ -128,8 +129,8 @@ class Routes:
     async def _alerts(self, wanted: Filter, most: int, before: int | None = None) -> AlertPage:
         """Those that fit now; what comes while they are looked for is told by the events after `event_id`."""
         board, event_id = self.feed.board, self.feed.hand_out()
-        found = await asyncio.to_thread(fitting, board.kept(), wanted)
-        return AlertPage(*board.page(found, most, before), event_id)
+        found, standing = await asyncio.to_thread(fitting, board.kept(), wanted, self.lessons.labels)
+        return AlertPage(*board.page(found, most, before), event_id, standing)
 
     def _name(self, request: Request) -> str:
         """Who asks, where the token says it: a name that nobody can put on."""

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from models.audit import MergeProposal
 from models.records import ClusterEvent
-from streams.dashboard.page_model import AlertPage, Category, Filter, OpenCount
+from streams.dashboard.filters import Filter
+from streams.dashboard.page_model import AlertPage, Category, OpenCount
 from streams.pipeline.outcomes import OUTCOMES
 from streams.search.follower import SearchStatus
 from streams.view.health import Health

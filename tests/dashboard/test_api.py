@@ -107,9 +107,9 @@ async def test_every_filter_of_the_address_works_on_the_server(api, params, fits
 async def test_alerts_are_looked_through_beside_the_event_loop(api, monkeypatch):
     threads = []
 
-    def noted(kept, wanted):
+    def noted(*asked):
         threads.append(threading.current_thread())
-        return fitting(kept, wanted)
+        return fitting(*asked)
 
     monkeypatch.setattr("streams.dashboard.routes.fitting", noted)
     assert (await api.get("/api/alerts", q="water"))["total"] == (await api.get("/api/alerts", q="WATER"))["total"] > 0

@@ -16,7 +16,7 @@ from streams.broker.lag import LagReader
 from streams.broker.topics import AGENTS
 from streams.config import Settings
 from streams.dashboard.feed import BIG_BATCH, BROKER_ANSWERS_S, KEPT_BATCHES, LAG_S, QUEUE, TICK_S, Feed
-from streams.dashboard.page_model import Filter
+from streams.dashboard.filters import Filter
 from streams.pipeline.stages.alerting import blank
 from streams.view.health import Known
 from streams.view.status import SourceStatus, WorkerStatus

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from models.feedback.records import label_alert
 from models.moments import rfc3339
 from models.records import Alert, ClusterEvent, Geo, Reading
-from streams.dashboard.page_model import Board, Category, Filter, OpenCount
+from streams.dashboard.filters import Filter
+from streams.dashboard.page_model import Board, Category, OpenCount, fitting
 from tests.dashboard.invented import HOSTILE, clusters_of, hostile, invent, several
 
 NOW = 1_795_000_000.0
@@ -112,6 +113,18 @@ def test_what_somebody_takes_care_of_is_open_no_longer_with_all_that_it_says_bes
     of_another_reading = label_alert(handled, "handled", "Ana", NOW, "offer.boat_hire")
     counts = filled([handled, other]).open_counts({of_another_reading.key: of_another_reading})
     assert counts == {"need.water": OpenCount(2)}
+
+
+def test_what_fits_stands_unless_somebody_said_it_is_not_so_and_is_found_as_what_it_is_instead():
+    alerts = [invent(n, at=NOW + n) for n in range(5)]
+    words = [("right", ""), ("wrong", ""), ("handled", ""), ("other", "need.food")]
+    labels = [label_alert(alerts[n], verdict, "Ana", NOW, "", instead) for n, (verdict, instead) in enumerate(words)]
+    board, said = filled(alerts), {label.key: label for label in labels}
+    water, food = Filter(category="water", lang=alerts[0].post.lang), Filter(category="food", kind="need")
+    found = {f: fitting(board.kept(), f, said) for f in (Filter(), Filter(kind="need"), water, food)}
+    assert [len(fits) for fits, _ in found.values()] == [5, 5, 5, 1]  # what was judged stays where one looks for it
+    assert [stand for _, stand in found.values()] == [3, 3, 2, 1]
+    assert not fitting(board.kept(), food)[0]
 
 
 BESIDE = [Reading("need.food", "suggestion", 0.41), Reading("offer.boat_hire", "alert", 0.7)]

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from models.records import Post
 from models.search import Found
-from streams.dashboard.page_model import Board, Filter, spread
+from streams.dashboard.filters import Filter
+from streams.dashboard.page_model import Board, spread
 from streams.dashboard.routes import SHOWN_ALERTS
 from streams.search.varied import ALIKE, MOST_ASKED, varied
 from tests.dashboard.invented import invent

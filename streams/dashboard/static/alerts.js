@@ -11,7 +11,7 @@ import { plural } from "./words.js";
 
 const PAGE = 100; // older alerts fetched at a time
 let kept = 300; // cards in the list; whoever asks for older ones keeps as many more
-let page = { alerts: [], total: 0 }; // as last fetched
+let page = { alerts: [], total: 0, standing: 0 }; // as last fetched
 let waiting = []; // new alerts held back while somebody reads further down
 let ended = false; // no older alert is kept than those in the list
 
@@ -47,6 +47,7 @@ export function takeAlerts(shown) {
   }
   if (placedAnew) settle();
   page.total += fresh.length;
+  page.standing += fresh.length;
   if (!fresh.length) return drawWaiting();
   if (reading()) waiting.push(...fresh);
   else insert(fresh, true);
@@ -107,10 +108,16 @@ function standing() {
 }
 
 export function counted() {
-  const total = standing() ?? page.total, { alert = 0, suggestion = 0 } = known.state.stats.totals;
+  const total = standing() ?? page.standing, { alert = 0, suggestion = 0 } = known.state.stats.totals;
   $("count").textContent = total ? plural(total, "post stands", "posts stand") : "";
   $("count").title = `Of ${plural(alert + suggestion, "post", "posts")} with an alert or suggestion so far; the others were withdrawn, or are older than what is kept here.`;
   $("older").hidden = ended || Boolean(wanted.search) || $("list").children.length >= page.total - waiting.length || !$("list").children.length;
+}
+
+// After somebody said something: what the table does not count by a filter is asked for.
+export async function recount() {
+  if (standing() === null) page.standing = (await get(`/api/alerts?${query(FIELDS, { n: 1 })}`)).standing;
+  counted();
 }
 
 export function drawWaiting() {

@@ -1,5 +1,5 @@
 // Teaching from the list: a verdict on a card, and where it goes on from there.
-import { group, settle } from "./alerts.js";
+import { group, recount, settle } from "./alerts.js";
 import { get, problem } from "./asking.js";
 import { $ } from "./dom.js";
 import { known } from "./known.js";
@@ -12,6 +12,7 @@ export async function lessons() {
     taught(all, made, known.state.categories);
     asked(all.ask, made);
     settle();
+    await recount();
   } catch (error) { problem(`What was taught could not be fetched: ${error.message}`); }
 }
 
