@@ -64,8 +64,8 @@ class Shown(Struct, frozen=True, omit_defaults=True):
 
 
 class AlertPage(Struct, frozen=True):
-    """Answer of /api/alerts. `event_id`: where to go on in /events. `total`: all that fit, of those kept; `standing`: of
-    these, all but what somebody said is not so or is handled."""
+    """Answer of /api/alerts. `event_id`: where to go on in /events. `total`: all that fit, of those kept; `standing`:
+    of these, all but what somebody said is not so or is handled."""
 
     alerts: list[Shown]
     total: int

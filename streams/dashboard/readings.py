@@ -14,8 +14,8 @@ Said = Mapping[str, Label]  # what people said, by post and query (`Label.key`)
 
 
 class Readings(NamedTuple):
-    """Query ids. main: what the post counts as, "" where somebody said it is not so or takes care of it; beside: what it
-    says else, and at which level."""
+    """Query ids. main: what the post counts as, "" where somebody said it is not so or takes care of it; beside: what
+    it says else, and at which level."""
 
     main: str
     beside: dict[str, Level]
