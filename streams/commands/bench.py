@@ -6,6 +6,7 @@ compared by way of a fixed piece of work (`yardstick`), and ratios as they are.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import platform
@@ -26,6 +27,7 @@ from models.moments import rfc3339
 from streams.commands.bench_growth import LONG
 from streams.commands.bench_scenarios import FRAME, SCENARIOS, Lab
 from streams.config import Settings
+from streams.worker.garbage import keep_what_is_loaded
 from streams.worker.threads import limit_native_threads
 
 __all__ = ["Metric", "Run", "bench", "commit_now", "over_rounds", "report"]
@@ -79,6 +81,8 @@ def measure(lab: Lab, rounds: int, only: tuple[str, ...]) -> dict[str, Metric]:
     found: dict[str, list[float]] = {}
     for turn, name in itertools.product(range(rounds), chosen):
         note.print(f"round {turn + 1} of {rounds}: {name}", highlight=False)
+        gc.unfreeze()
+        keep_what_is_loaded()  # as workers do: else each scenario pays for looking through what all before it left
         for part, value in SCENARIOS[name][0](lab).items():
             found.setdefault(f"{name}.{part}", []).append(value)
     told = {name: SCENARIOS[scenario][1][part] for name in found for scenario, part in [name.rsplit(".", 1)]}
