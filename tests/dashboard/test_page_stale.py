@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, Route, expect
+
+from tests.dashboard.browsing import cards, opened
 
 SILENT = "retry: 150\n\n"  # a stream that opens, says nothing and ends: a proxy before a dashboard that is gone
 
@@ -45,6 +48,38 @@ def test_a_dashboard_that_is_gone_is_told_by_a_banner_that_is_read_out_once_and_
     expect(banner).to_be_hidden()
     expect(page.locator("#link")).to_have_attribute("data-state", "live")
     expect(page.locator("main")).to_have_css("opacity", "1")
+
+
+@pytest.mark.parametrize("width, height", [(1440, 900), (1024, 768), (360, 740)])
+def test_what_is_told_of_the_whole_leaves_a_card_under_the_pointer(browser, server, width, height):
+    for page in opened(browser, server, {"width": width, "height": height}):
+        expect(page.locator("#ask")).to_be_visible()
+        silence(page)
+        expect(page.locator("#list > .card:not(.suggestion)")).to_have_count(0)
+        cards(page).first.hover()
+        button = cards(page).first.locator(".v-right")
+        button.hover()
+        held = button.bounding_box()
+        expect(page.locator("#stale")).to_be_visible()
+        assert button.bounding_box() == held
+        page.unroute("**/events?*")
+        expect(page.locator("#stale")).to_be_hidden()
+        assert button.bounding_box() == held
+        page.locator("#link-text").evaluate("text => text.textContent = 'alerts come late, for reasons. '.repeat(9)")
+        assert button.bounding_box() == held
+
+
+def test_a_problem_can_be_read_under_what_lies_above_it_and_be_put_away(browser, server):
+    with browser.new_context(viewport={"width": 360, "height": 740}) as context:
+        page = context.new_page()
+        page.goto(server.url)
+        expect(page.locator("#link")).to_have_attribute("data-state", "live")
+        page.route("**/api/alerts?*", lambda route: route.abort())
+        page.locator('.levels [data-value="suggestion"]').click()
+        problem = page.get_by_role("alert").and_(page.locator("#problem"))
+        expect(problem).to_contain_text("could not be fetched")
+        problem.get_by_role("button", name="Hide this").click()  # nothing lies over it
+        expect(problem).to_be_hidden()
 
 
 def test_the_rate_is_not_read_out_every_second_and_the_health_is(page):

@@ -16,6 +16,9 @@ export async function post(path, body) {
 }
 
 export function problem(text) {
-  if ($("problem").textContent !== text) $("problem").textContent = text;
+  const told = $("problem").firstElementChild;
+  if (told.textContent !== text) told.textContent = text;
   $("problem").hidden = !text;
 }
+
+$("problem").lastElementChild.addEventListener("click", () => problem(""));

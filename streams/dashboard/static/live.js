@@ -87,7 +87,7 @@ function linked(how) {
   $("link").dataset.state = how === "live" ? "live" : "lost"; // the connection; what it tells of has a colour of its own
   $("link").dataset.health = how === "live" ? health.level : "down";
   const text = how === "live" ? `${health.sentence} · ${rate(known.state.stats.posts_per_s)} posts/s` : how;
-  if ($("link-text").textContent !== text) $("link-text").textContent = text;
+  if ($("link-text").textContent !== text) $("link-text").textContent = $("link-text").title = text;
   if (how === "live" && $("link-say").textContent !== health.sentence) $("link-say").textContent = health.sentence; // without the rate: it would be read out every second
 }
 
