@@ -10,6 +10,7 @@ import contextlib
 import gc
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +42,10 @@ if os.environ.get("PYTEST_XDIST_WORKER"):
 
 # What is not about the encoder is tested with the static one: it starts at once and reads a hundred times as fast.
 os.environ.setdefault("CRISIS_ENCODER__REF", "flood")
+
+# A shell starts what it runs in the background deaf to Ctrl-C, and so would be every process that a test starts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, and no time limit for one: a busy machine must not fail a law.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
