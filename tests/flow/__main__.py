@@ -22,7 +22,7 @@ from tests.flow import e2e, latency, rate, scale
 from tests.flow.scene import posts, services
 
 LIBRARIES = ("faust-streaming", "aiokafka", "redis", "msgspec", "numpy", "confluent-kafka", "bytewax", "quixstreams")
-SCENARIOS = {"e2e.2": e2e.scenario, "latency.3": latency.scenario, "rate.2": rate.scenario, "scale.2": scale.scenario}
+SCENARIOS = {"e2e.2": e2e.scenario, "latency.3": latency.scenario, "rate.3": rate.scenario, "scale.2": scale.scenario}
 CLOCK = ("µs/post of the clock", 1.5)
 UNITS = {"wall": CLOCK, "told": CLOCK, "sustained": CLOCK, "to_one": ("ratio", 1.2), "behind": ("ms", 2.0)} | {
     f"{name}_{peer}": ("ratio", 1.3) for name in ("to", "cpu_to") for peer in e2e.PEERS
@@ -59,8 +59,8 @@ def _versions() -> dict[str, str]:
 @click.option(
     "--part",
     multiple=True,
-    help="Parts with this word (of e2e.2 frames, single, queries1000, clusters5000, worker, workers2, apart, pair, "
-    "bare …; of rate.2 frames, queries1000, clusters5000, 5000 …; of scale.2 1, 2, 4).",
+    help="Parts with this word (of e2e.2 frames, single, queries1000, clusters5000, worker, workers2, pair, trio, "
+    "bare …; of rate.3 frames, queries1000, clusters5000, 5000 …; of scale.2 1, 2, 4).",
 )
 @click.option("--invented", is_flag=True, help="Invented posts, even where CRISIS_DATA holds real streams.")
 @click.option(

@@ -1,5 +1,5 @@
-"""The scenario e2e.2: posts a second through all four agents of one worker, two, or one or two and a clusterer, beside
-the same stages in other loops."""
+"""The scenario e2e.2: posts a second through all four agents of one worker, two, or two or three that share the agents,
+beside the same stages in other loops."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 import click
 
 from tests.flow.profile import Profile
-from tests.flow.scene import ALL, APART, PAIR, Deployment, Services, cost, measured
+from tests.flow.scene import ALL, PAIR, TRIO, Deployment, Services, cost, measured
 from tests.flow.warm import keep_clusters
 
-WORKERS = {"worker": [ALL], "workers2": [ALL, ALL], "apart": APART, "pair": PAIR}  # → the agents of each process
+WORKERS = {"worker": [ALL], "workers2": [ALL, ALL], "pair": PAIR, "trio": TRIO}  # → the agents of each process
 PEERS = {"bare": "confluent_kafka", "bytewax": "bytewax", "quix": "quixstreams"}  # → what must be installed
 
 

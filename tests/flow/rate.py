@@ -1,7 +1,7 @@
-"""The scenario rate.2: the most posts a second that may come on and on without a stage that falls further behind.
+"""The scenario rate.3: the most posts a second that may come on and on without a stage that falls further behind.
 
-One that reads and one that clusters, on the cores that the broker and Redis have too. A backlog says less: it ends
-with the stage that was furthest behind, while the others have nothing left to do.
+One that reads, one that matches and one that clusters, on the cores that the broker and Redis have too. A backlog says
+less: it ends with the stage that was furthest behind, while the others have nothing left to do.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import click
 
-from tests.flow.scene import PAIR, Deployment, Services, measured, renamed
+from tests.flow.scene import TRIO, Deployment, Services, measured, renamed
 from tests.flow.warm import keep_clusters
 
 RATES = (1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 4_500, 5_000, 5_500, 6_000, 7_000)  # posts a second
@@ -42,7 +42,7 @@ def scenario(
         deployment = Deployment(at, queries)
         if clusters:
             keep_clusters(deployment.settings, clusters)
-        with deployment.workers(PAIR) as children:
+        with deployment.workers(TRIO) as children:
             deployment.write(lines, FRAME_POSTS)
             measured(deployment, children, deployment.through, 1, len(lines))
             first = len(lines)

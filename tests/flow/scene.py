@@ -37,9 +37,9 @@ from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 ALL = ",".join(AGENTS)
-*READ, CLUSTER = AGENTS
-APART = [",".join(READ), ",".join(READ), CLUSTER]  # two workers, and one that has the clusters alone
-PAIR = APART[1:]  # one that reads, one that clusters
+NORMALISE, EMBED, MATCH, CLUSTER = AGENTS
+PAIR = [f"{NORMALISE},{EMBED},{MATCH}", CLUSTER]  # one that reads, one that clusters
+TRIO = [f"{NORMALISE},{EMBED}", MATCH, CLUSTER]  # each has a third of the work, about
 AUTHORS = 5_000
 CLUSTERED = re.compile(r'^crisis_posts_total\{outcome="clustered",stage="cluster"\} (\S+)$', re.MULTILINE)
 
