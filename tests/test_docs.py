@@ -11,6 +11,7 @@ import yaml
 from click.testing import CliRunner
 
 from streams import metrics
+from streams.broker.topics import AGENTS
 from streams.cli import COMMANDS, crisis
 from tests.chaos.machines import KEEPS
 from tests.chaos.table import rows, short_rows
@@ -125,8 +126,12 @@ def test_compose_leaves_no_known_password_no_privilege_and_no_redis_without_a_li
 def test_every_service_that_loads_the_encoder_gets_the_same_one_and_what_it_runs_on():
     compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
     gpu = yaml.safe_load((ROOT / "deploy" / "compose.gpu.yaml").read_text())["services"]
+    flood = yaml.safe_load((ROOT / "deploy" / "compose.flood.yaml").read_text())["services"]
     loading = {n: s for n, s in compose["services"].items() if s.get("command", [""])[0] in ("worker", "dashboard")}
-    assert set(gpu) == set(loading) and len(loading) == 2
+    assert set(flood) == set(loading) and len(loading) == 4
+    assert {str(service["environment"]) for service in flood.values()} == {"{'CRISIS_ENCODER__REF': 'flood'}"}
+    loading = {name: service for name, service in loading.items() if "profiles" not in service}
+    assert set(gpu) == set(loading)
     for name, service in loading.items():
         assert (
             service["build"]["args"]["EXTRAS"] == "${CRISIS_EXTRAS:-}"
@@ -136,6 +141,20 @@ def test_every_service_that_loads_the_encoder_gets_the_same_one_and_what_it_runs
         assert gpu[name]["environment"] == gpu["worker"]["environment"]
     (device,) = gpu["worker"]["deploy"]["resources"]["reservations"]["devices"]
     assert device["capabilities"] == ["gpu"]
+
+
+def test_with_flood_each_agent_of_compose_runs_in_one_process_that_prometheus_asks():
+    services = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())["services"]
+    changed = yaml.safe_load((ROOT / "deploy" / "compose.flood.yaml").read_text())["services"]
+    merged = {name: service | changed.get(name, {}) for name, service in services.items()}
+    workers = {name: s for name, s in merged.items() if list(s.get("command", []))[:1] == ["worker"]}
+    named = [agent for service in workers.values() for agent in service["command"][2].split(",")]
+    assert sorted(named) == sorted(AGENTS)
+    assert all(
+        service["command"][1] == "--agents" and service["deploy"]["replicas"] == 1 for service in workers.values()
+    )
+    (scraped,) = yaml.safe_load((ROOT / "deploy" / "prometheus.yml").read_text())["scrape_configs"]
+    assert set(scraped["dns_sd_configs"][0]["names"]) == set(workers)
 
 
 def test_a_source_in_compose_starts_alone_and_keeps_its_cursor_in_a_volume_of_its_user():

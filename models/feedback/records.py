@@ -15,13 +15,18 @@ from models.privacy import mask
 from models.records import KINDS, Alert, Level
 from models.text import READ_CHARS
 
-__all__ = ["Label", "VERDICTS", "Verdict", "answers", "check_label", "label_alert", "read_label"]
+__all__ = ["Label", "VERDICTS", "Verdict", "answers", "check_label", "label_alert", "label_key", "read_label"]
 
 # handled: right, and somebody takes care of it; other: of another category; none: no need and no offer at all
 Verdict = Literal["right", "handled", "wrong", "other", "none"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 LONGEST_NAME = 60
 LONGEST_ID = 512
+
+
+def label_key(post_id: str, query_id: str) -> str:
+    """What a label of this reading is kept by: post id, space, query id (which holds none)."""
+    return f"{post_id} {query_id}"
 
 
 class Label(Struct, frozen=True, omit_defaults=True):
@@ -40,8 +45,8 @@ class Label(Struct, frozen=True, omit_defaults=True):
 
     @property
     def key(self) -> str:
-        """Names the reading: post id, space, query id (which holds none)."""
-        return f"{self.post_id} {self.query_id}"
+        """Names the reading it is about."""
+        return label_key(self.post_id, self.query_id)
 
     @property
     def confirms(self) -> bool:

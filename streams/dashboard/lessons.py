@@ -16,7 +16,7 @@ from msgspec import Struct
 from models.errors import CrisisError, ServiceError
 from models.feedback.choice import Candidate, worth_labelling
 from models.feedback.precision import Precision, precision
-from models.feedback.records import Label, Verdict
+from models.feedback.records import Label, Verdict, label_key
 from models.records import Alert
 from streams.broker.backoff import Good, keep_up
 from streams.broker.labels import Labels, follow_labels, publish_labels
@@ -51,7 +51,7 @@ class TakenBack(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def key(self) -> str:
         """The label's key."""
-        return f"{self.post_id} {self.query_id}"
+        return label_key(self.post_id, self.query_id)
 
 
 class Taught(Struct, frozen=True):
@@ -147,4 +147,4 @@ class Lessons:
 
 
 def _key(alert: Alert) -> str:
-    return f"{alert.post.id} {alert.query_id}"
+    return label_key(alert.post.id, alert.query_id)

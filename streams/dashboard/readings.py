@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from models.feedback.records import Label
+from models.feedback.records import Label, label_key
 from models.records import Alert, Level
 
 __all__ = ["Readings", "Said", "readings"]
@@ -25,10 +25,10 @@ def readings(alert: Alert, said: Said) -> Readings:
     """Of an alert, by what people said of its post."""
 
     def called(query_id: str) -> str:
-        label = said.get(f"{alert.post.id} {query_id}")
+        label = said.get(label_key(alert.post.id, query_id))
         return query_id if label is None or label.verdict == "right" else label.instead
 
-    own = said.get(f"{alert.post.id} {alert.query_id}")
+    own = said.get(label_key(alert.post.id, alert.query_id))
     if own is not None and own.verdict == "handled":  # all of it
         return Readings("", {})
     main, beside = called(alert.query_id), {called(other.query_id): other.level for other in alert.also}

@@ -75,11 +75,17 @@ SHAPES = {  # → posts to a record, queries, clusters that live before
 def scenario(
     at: Services, lines: Sequence[bytes], words: Sequence[str] = (), profile: Path | None = None
 ) -> dict[str, float]:
-    """Every subject over every shape of input; of workers also the clock's time, and the CPU, to that of each peer."""
+    """Every subject over every shape of input, or those that `words` name; nothing where one of them names neither.
+
+    Of workers also the clock's time, and the CPU, to that of each peer.
+    """
     found: dict[str, float] = {}
+    if not set(words) <= {*SHAPES, *subjects()}:
+        return found
+    chosen = [subject for subject in subjects() if subject in words] or subjects()
     for shape, (frame_posts, queries, clusters) in SHAPES.items():
-        for subject in subjects():
-            if all(word in (shape, subject) for word in words):
+        for subject in chosen:
+            if shape in words or not SHAPES.keys() & set(words):
                 click.echo(f"  {shape}, {subject}", err=True, nl=False)
                 spy = profile if subject in WORKERS else None
                 used = one_run(at, subject, lines, len(lines) // 5, queries, frame_posts, clusters, spy)
