@@ -8,7 +8,7 @@ from functools import partial
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
-__all__ = ["Good", "keep_up", "stop_if_cancelled", "until_done"]
+__all__ = ["Good", "end_task", "keep_up", "stop_if_cancelled", "until_done"]
 
 Good = Callable[[], None]
 Told = Callable[[BaseException, float], None]
@@ -78,6 +78,17 @@ async def until_done(
     ):
         with attempt:
             await work()
+
+
+async def end_task(task: asyncio.Task) -> None:
+    """Cancel a task and wait until it has ended; its error is for whoever watches it.
+
+    To await the task itself and suppress its cancellation would swallow ours, where we are cancelled meanwhile.
+    """
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()  # seen: else asyncio tells of it when the task is forgotten
 
 
 def stop_if_cancelled() -> None:

@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from models.errors import CrisisError
-from streams.broker.backoff import stop_if_cancelled
+from streams.broker.backoff import end_task, stop_if_cancelled
 from streams.broker.connect import client_options, reaching, threaded_options
 from streams.broker.topics import require_topics
 from streams.config import Settings
@@ -129,7 +129,7 @@ async def follow_compacted(
         known = await _read_to(end, consumer, part)
         task = asyncio.create_task(follow(), name=f"follow-{topic}")
         task.add_done_callback(_say_why)
-        stack.push_async_callback(_ended, task)
+        stack.push_async_callback(end_task, task)
         yield known
 
 
@@ -173,9 +173,3 @@ async def _read_to(end: int, consumer: AIOKafkaConsumer, part: AsyncTopicPartiti
 def _say_why(task: asyncio.Task) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         log.critical("%s has ended: changes are no longer heard", task.get_name(), exc_info=error)
-
-
-async def _ended(task: asyncio.Task) -> None:
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task

@@ -14,6 +14,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import PlainTextResponse
 
 from models.errors import CrisisError, LabelError, QueryError
+from streams.broker.backoff import end_task
 from streams.config import Settings
 from streams.config.secrets import redacted
 from streams.dashboard.access import KEPT, AccessLog, People, access_logger
@@ -50,11 +51,7 @@ def create_dashboard(settings: Settings, view: LiveView, searcher: Searcher | No
         try:
             yield
         finally:
-            for task in (reading, feed, learning):
-                task.cancel()
-            for task in (feed, learning):
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+            await asyncio.gather(*map(end_task, (reading, feed, learning)))
             if searcher is not None:
                 await searcher.stop()
             if vault is not None:

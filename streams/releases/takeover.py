@@ -29,7 +29,7 @@ from models.feedback.records import Label
 from models.feedback.teach import teach
 from models.queries import Query
 from streams import metrics
-from streams.broker.backoff import until_done
+from streams.broker.backoff import end_task, until_done
 from streams.config import Settings
 from streams.config.secrets import redacted
 from streams.releases.release import Release, Staged, canary_partitions, trial_of
@@ -109,9 +109,7 @@ class Takeover:
     async def stop(self) -> None:
         """End the background task and its thread."""
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await end_task(self._task)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def apply(self, release: Release) -> None:

@@ -25,7 +25,7 @@ from models.feedback.records import Label
 from models.moving_words import Moved
 from models.queries import Query
 from models.records import Post
-from streams.broker.backoff import Good, keep_up
+from streams.broker.backoff import Good, end_task, keep_up
 from streams.broker.topics import partitions_of
 from streams.config import Settings
 from streams.config.secrets import redacted
@@ -114,9 +114,7 @@ class Searcher:
 
     async def stop(self) -> None:
         """Stop reading and drop the index."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*map(end_task, self._tasks))
         for window in (self.window, self.coming):
             if window is not None:
                 await window.close()

@@ -10,7 +10,6 @@ counted, not hidden.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
 import time
@@ -33,7 +32,7 @@ from models.feedback.teach import teach
 from models.moving_words import Moved, moving_words
 from models.queries import Query
 from models.records import EmbeddedFrame, Origin, Post
-from streams.broker.backoff import Good, keep_up
+from streams.broker.backoff import Good, end_task, keep_up
 from streams.broker.connect import client_options
 from streams.broker.reading import kafka_ms
 from streams.broker.topics import partitions_of
@@ -177,9 +176,7 @@ class Window:
         """Stop reading."""
         self._closed = True
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Exception):  # who started it was told of an error
-                await self._task
+            await end_task(self._task)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _fill(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from streams.broker.backoff import keep_up
+from streams.broker.backoff import end_task, keep_up
 from tests.waiting import PATIENCE_S
 
 FIRST_S, LONGEST_S = 0.001, 0.02
@@ -71,3 +71,36 @@ async def test_a_cancellation_that_a_library_turned_into_its_own_answer_ends_it_
     task.cancel()
     await asyncio.wait([task], timeout=PATIENCE_S)
     assert task.cancelled()
+
+
+async def test_who_is_cancelled_while_another_task_ends_is_cancelled():
+    """A search that was dropping a window when the dashboard stopped went on for ever, and so did the dashboard."""
+    begun, cleared, over = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def slow_to_end() -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            cleared.set()
+            await over.wait()
+
+    slow = asyncio.create_task(slow_to_end())
+    await begun.wait()
+    waiting = asyncio.create_task(end_task(slow))
+    await cleared.wait()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    over.set()
+    await asyncio.wait({slow})
+    assert slow.cancelled()
+
+
+async def test_the_error_of_a_task_that_is_ended_is_nobody_elses():
+    async def fails() -> None:
+        raise ValueError("mine")
+
+    task = asyncio.create_task(fails())
+    await asyncio.wait({task})
+    await end_task(task)
