@@ -27,7 +27,7 @@ from models.places.mentions import lies_in, named_in
 from models.records import Geo, Post
 from models.words import any_of, folded
 
-__all__ = ["Where", "check_where", "located", "says_something"]
+__all__ = ["Where", "area_problem", "check_where", "located", "says_something"]
 
 MOST_WORDS = 200  # of one list: a filter is looked through for every post that fits the query
 
@@ -91,19 +91,22 @@ def located(asked: str) -> dict[str, Any]:
         return {"area": list(place.box), "place": place.full_name}
 
 
+def area_problem(area: list[float]) -> str:
+    """What to change of these numbers, so that they are an area; empty if they are one."""
+    south, west, north, east = area if len(area) == 4 else (1, 0, 0, 0)
+    if -90 <= south <= north <= 90 and -180 <= west <= 180 and -180 <= east <= 180:
+        return ""
+    return f"area {area}: write south, west, north, east in degrees, such as 18,-74.5,20,-71.6"
+
+
 def check_where(where: Where, query_id: str) -> None:
     """Raise QueryError saying what to change."""
     if where.place and not where.area:
         raise QueryError(
             f"query {query_id}: place {where.place!r} without its area: `crisis query edit --area` finds it"
         )
-    if where.area:
-        south, west, north, east = where.area if len(where.area) == 4 else (1, 0, 0, 0)
-        if not (-90 <= south <= north <= 90 and -180 <= west <= 180 and -180 <= east <= 180):
-            raise QueryError(
-                f"query {query_id}: area {where.area}: write south, west, north, east in degrees, such as "
-                "18,-74.5,20,-71.6"
-            )
+    if where.area and (wrong := area_problem(where.area)):
+        raise QueryError(f"query {query_id}: {wrong}")
     for name in ("must", "must_not"):
         words = getattr(where, name)
         if len(words) > MOST_WORDS:

@@ -25,7 +25,7 @@ from msgspec import Struct
 from models.errors import QueryError
 from models.places.names import BEGINNINGS, CODE_BYTES, code, digest, keys
 
-__all__ = ["KINDS", "NOTHING", "Gazetteer", "Place", "PlaceKind", "radius_km", "within"]
+__all__ = ["KINDS", "NOTHING", "Gazetteer", "Place", "PlaceKind", "box_around", "radius_km", "within"]
 
 PlaceKind = Literal["country", "province", "town"]
 KINDS: tuple[PlaceKind, ...] = ("country", "province", "town")
@@ -152,6 +152,15 @@ class Gazetteer:
             found.append(index)
         return found
 
+    def towns(self, area: Sequence[float], most: int) -> list[Place]:
+        """The towns in an area (south, west, north, east), those with most people first."""
+        lat, lon = self._box[:, 0], self._box[:, 1]
+        south, west, north, east = area
+        across = (lon >= west) & (lon <= east) if west <= east else (lon >= west) | (lon <= east)
+        found = np.flatnonzero((self._kind == KINDS.index("town")) & (lat >= south) & (lat <= north) & across)
+        order = np.argsort(-self._people[found].astype(np.int64), kind="stable")[:most]
+        return [self.place(int(index)) for index in found[order]]
+
     def called(self, name: str) -> list[Place]:
         """Every place called so, those with most people first."""
         return [self.place(int(index)) for index in self.indices(code(keys(name)))]
@@ -162,10 +171,8 @@ class Gazetteer:
         south, west, north, east = (float(degrees) for degrees in self._box[index])
         above, province = self._within[index], ""
         if kind == "town":
-            reach = max(LEAST_KM, math.sqrt(people / PER_KM2 / math.pi)) / KM_A_DEGREE
-            wide = min(180.0, reach / max(math.cos(math.radians(south)), 0.01))
             lat, lon = south, west
-            box = (max(-90.0, lat - reach), _turned(lon - wide), min(90.0, lat + reach), _turned(lon + wide))
+            box = box_around(lat, lon, max(LEAST_KM, math.sqrt(people / PER_KM2 / math.pi)))
             if above >= len(self._iso):
                 province, above = self._names[above], self._within[above]
         else:
@@ -219,6 +226,14 @@ def within(area: Sequence[float], lat: float, lon: float) -> bool:
     south, west, north, east = area
     across = west <= lon <= east if west <= east else lon >= west or lon <= east
     return south <= lat <= north and across
+
+
+def box_around(lat: float, lon: float, reach_km: float) -> tuple[float, float, float, float]:
+    """The box that reaches so far from a point: south, west, north, east."""
+    high = reach_km / KM_A_DEGREE
+    wide = high / max(math.cos(math.radians(lat)), 0.01)
+    west, east = (-180.0, 180.0) if wide >= 180 else (_turned(lon - wide), _turned(lon + wide))
+    return max(-90.0, lat - high), west, min(90.0, lat + high), east
 
 
 def radius_km(area: Sequence[float]) -> float:

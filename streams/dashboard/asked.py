@@ -14,14 +14,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from models.errors import LabelError
+from models.errors import LabelError, QueryError
 from streams.dashboard.access import Role
 from streams.dashboard.feed import Event
+from streams.dashboard.filters import Filter, area_of
 from streams.dashboard.headers import own_page, person_of
 from streams.dashboard.stats import encode
 from streams.web.body import small_body
 
-__all__ = ["json_of", "number", "require", "sent", "streamed"]
+__all__ = ["filter_of", "json_of", "number", "require", "sent", "streamed"]
 
 T = TypeVar("T")
 
@@ -84,6 +85,14 @@ async def sent(request: Request, kind: type[T]) -> T:
         return msgspec.json.decode(body, type=kind)
     except msgspec.MsgspecError as error:
         raise LabelError(str(error)) from error
+
+
+async def filter_of(request: Request) -> Filter:
+    """The filter that a request asks for. Raises QueryError where its area is none."""
+    wanted = Filter.of(request.query_params)
+    if wanted.area and isinstance(wrong := await asyncio.to_thread(area_of, wanted.area), str):
+        raise QueryError(wrong)
+    return wanted
 
 
 def json_of(record: object) -> Response:

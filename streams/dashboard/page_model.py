@@ -16,7 +16,7 @@ from streams.dashboard.filters import Filter, folded_text
 from streams.dashboard.readings import Said, readings
 from streams.outputs.printable import web_link
 
-__all__ = ["AlertPage", "Board", "Category", "OpenCount", "fitting", "kinds_beside", "spread"]
+__all__ = ["AlertPage", "Board", "Category", "Kept", "OpenCount", "fitting", "kinds_beside", "spread"]
 
 MATCHES_KEPT = 6  # of a post (the page unfolds from three): a text made of query sentences matches 25 queries
 CROWD_SHARE, CROWD_LEAST = 0.2, 5  # of a page's places, for one cluster, text or account; never fewer than so many

@@ -4,7 +4,8 @@
 |---|---|
 | / | the page; its query string is the filter |
 | /api/state | State: the numbers, the categories, growing clusters |
-| /api/alerts?kind&category&level&lang&source&cluster&priority&q&n&before | AlertPage, newest first |
+| /api/alerts?kind&category&level&lang&source&cluster&priority&area&q&n&before | AlertPage, newest first |
+| /api/spots?(filter), /api/towns?area&n | what the map shows: map_routes.py |
 | /api/clusters?n | [ClusterEvent], those first in which somebody needs, offers or warns, by burst, then by size |
 | /api/search?text&k&lang&last_s | HitPage: posts by meaning |
 | /api/taught | Taught: what people said about alerts, how often they were right, which to ask about |
@@ -36,18 +37,19 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from models.errors import LabelError, ServiceError
+from models.errors import LabelError, QueryError, ServiceError
 from models.feedback.records import label_alert
 from models.moments import rfc3339
 from streams.config import Settings
 from streams.dashboard.access import ANYBODY, NOBODY, People
-from streams.dashboard.asked import json_of, number, require, sent, streamed
+from streams.dashboard.asked import filter_of, json_of, number, require, sent, streamed
 from streams.dashboard.categories import bundled_categories
 from streams.dashboard.drafts import Draft, Drafts, Words
 from streams.dashboard.feed import Feed
 from streams.dashboard.filters import Filter
 from streams.dashboard.headers import GUESS_S, log_in, log_out, person_of
 from streams.dashboard.lessons import Lessons, Said, TakenBack
+from streams.dashboard.map_routes import MapRoutes
 from streams.dashboard.page_model import AlertPage, Category, fitting
 from streams.dashboard.stats import PageData, State, encode
 from streams.outputs.printable import printable, web_link
@@ -97,6 +99,7 @@ class Routes:
             Route("/", self.page),
             Route("/api/state", self.state),
             Route("/api/alerts", self.alerts),
+            *MapRoutes(self.feed, self.lessons).table(),
             Route("/api/clusters", self.clusters),
             Route("/api/search", self.search),
             Route("/api/taught", self.taught),
@@ -151,7 +154,7 @@ class Routes:
 
     async def page(self, request: Request) -> Response:
         await self._loaded()
-        wanted = Filter.of(request.query_params)
+        wanted = await self._wanted(request)
         data = encode(PageData(self._state(), await self._alerts(wanted, SHOWN_ALERTS), wanted)).decode()
         for sign in "<>&\u2028\u2029":  # inside <script> no entity is decoded: write them as JSON escapes
             data = data.replace(sign, f"\\u{ord(sign):04x}")
@@ -173,7 +176,7 @@ class Routes:
         await self._loaded()
         most = number(request, "n", SHOWN_ALERTS, MOST_ALERTS)
         before = number(request, "before", 0, 2**53)
-        return json_of(await self._alerts(Filter.of(request.query_params), most, before or None))
+        return json_of(await self._alerts(await filter_of(request), most, before or None))
 
     async def clusters(self, request: Request) -> Response:
         await self._loaded()
@@ -257,7 +260,14 @@ class Routes:
 
     async def events(self, request: Request) -> Response:
         last_id = request.headers.get("last-event-id") or request.query_params.get("since")
-        return streamed(self.feed.events(Filter.of(request.query_params), last_id))
+        return streamed(self.feed.events(await self._wanted(request), last_id))
+
+    async def _wanted(self, request: Request) -> Filter:
+        """The filter asked for; one whose area is no place is taken as it is, and nothing fits it: the page goes on,
+        and what it asks of /api/alerts tells why."""
+        with contextlib.suppress(QueryError):
+            await filter_of(request)
+        return Filter.of(request.query_params)
 
     async def words(self, request: Request) -> Response:
         await self._loaded()

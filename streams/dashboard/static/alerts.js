@@ -99,7 +99,7 @@ export function drawAlerts(alerts) {
 
 // Posts that stand, by the table beside the list where that counts the same; null where a filter asks for more.
 function standing() {
-  if (["lang", "source", "cluster", "priority", "q"].some((f) => wanted[f])) return null;
+  if (["lang", "source", "cluster", "priority", "area", "q"].some((f) => wanted[f])) return null;
   const fits = ([query]) => (!wanted.kind || query.startsWith(`${wanted.kind}.`)) && (!wanted.category || query.endsWith(`.${wanted.category}`));
   const counts = Object.entries(known.state.stats.open).filter(fits).map(([, n]) => n);
   const of = (n) => (wanted.level ? n[wanted.level] ?? 0 : (n.alert ?? 0) + (n.suggestion ?? 0));

@@ -7,7 +7,7 @@ import { bars, figures, pipeline } from "./figures.js";
 import { known } from "./known.js";
 import { categories } from "./table.js";
 import { FIELDS, wanted } from "./wanted.js";
-import { language, number } from "./words.js";
+import { areaName, language, number } from "./words.js";
 
 export function drawBeside() {
   figures(known.state.stats, known.state.history);
@@ -25,7 +25,7 @@ export function drawBeside() {
 // Chips, pressed buttons, the text field: all from `wanted`.
 export function drawChoices() {
   const labels = known.labels();
-  const name = { kind: (v) => `${v}s`, category: (v) => labels.get(v) ?? v, level: (v) => `${v}s`, lang: language, source: (v) => v, cluster: (v) => `cluster: ${known.clusters.get(v)?.label || v}`, priority: (v) => v, q: (v) => `contains “${v}”` };
+  const name = { kind: (v) => `${v}s`, category: (v) => labels.get(v) ?? v, level: (v) => `${v}s`, lang: language, source: (v) => v, cluster: (v) => `cluster: ${known.clusters.get(v)?.label || v}`, priority: (v) => v, area: areaName, q: (v) => `contains “${v}”` };
   const set = FIELDS.filter((f) => wanted[f]);
   $("chips").hidden = !set.length;
   $("chips").replaceChildren(...set.map((f) => {

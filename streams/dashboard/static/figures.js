@@ -58,10 +58,10 @@ export function pipeline(stats) {
   say($("search-status"), !search ? "Search is off." : search.message || `Search ${search.state}: ${plural(search.posts, "post", "posts")}${skipped ? `, ${plural(skipped, "frame", "frames")} skipped` : ""}.`);
 }
 
-export function bars(id, all, field, name, wanted) {
-  const shown = all.filter(([key]) => key).slice(0, 6), rest = all.reduce((sum, [, n]) => sum + n, 0) - shown.reduce((sum, [, n]) => sum + n, 0);
+export function bars(id, all, field, name, wanted, most = 6) {
+  const shown = all.filter(([key]) => key).slice(0, most), rest = all.reduce((sum, [, n]) => sum + n, 0) - shown.reduce((sum, [, n]) => sum + n, 0);
   const counts = rest ? [...shown, ["", rest]] : shown;
-  const most = Math.max(1, ...shown.map(([, n]) => n)), held = document.activeElement?.closest?.(`#${id} button`)?.dataset.value;
+  const biggest = Math.max(1, ...shown.map(([, n]) => n)), held = document.activeElement?.closest?.(`#${id} button`)?.dataset.value;
   $(id).replaceChildren(...counts.map(([key, n]) => {
     const item = el("li"), line = el(key ? "button" : "span", key ? "" : "rest"), track = el("span", "track"), fill = el("span", "fill");
     if (key) {
@@ -70,7 +70,7 @@ export function bars(id, all, field, name, wanted) {
       line.dataset.value = key;
       line.setAttribute("aria-pressed", String(wanted[field] === key));
     }
-    fill.style.width = key ? `${(100 * n) / most}%` : "0";
+    fill.style.width = key ? `${(100 * n) / biggest}%` : "0";
     track.append(fill);
     line.append(el("bdi", "", key ? name(key) : "others"), track, el("span", "", short(n)));
     item.append(line);

@@ -7,6 +7,7 @@ import { drawClusters } from "./clusters.js";
 import { $ } from "./dom.js";
 import { known } from "./known.js";
 import { lessons } from "./lessons.js";
+import { mapNews } from "./map.js";
 import { FIELDS, query } from "./wanted.js";
 import { duration, rate } from "./words.js";
 
@@ -75,6 +76,7 @@ export function listen(since) {
       }
     }
     takeAlerts(news.alerts);
+    if (news.alerts.length) mapNews();
   });
 }
 

@@ -7,6 +7,7 @@ import { search } from "./hits.js";
 import { given } from "./known.js";
 import { lessons, teach } from "./lessons.js";
 import { fetchAlerts, listen } from "./live.js";
+import { drawMap } from "./map.js";
 import { VERDICTS } from "./teach.js";
 import { move, unfold } from "./walking.js";
 import { clear, onWanted, want, wanted } from "./wanted.js";
@@ -16,7 +17,7 @@ onWanted(async () => {
   drawChoices();
   drawBeside();
   const searched = search();
-  await fetchAlerts();
+  await Promise.all([fetchAlerts(), drawMap()]);
   await searched;
 });
 
@@ -48,6 +49,8 @@ function theme() {
   try { localStorage.setItem("theme", dark ? "light" : "dark"); } catch { /* private window: it lasts as long as the page */ }
 }
 
+const map = () => want({ map: wanted.map ? "" : "1" });
+
 const KEYS = { // r, h, w, o and n judge the card somebody stands on: teach.js
   j: () => move(1),
   k: () => move(-1),
@@ -56,6 +59,7 @@ const KEYS = { // r, h, w, o and n judge the card somebody stands on: teach.js
   f: () => $("q").select(),
   g: showWaiting,
   x: clear,
+  m: map,
   t: theme,
   "?": () => $("help").showModal(),
 };
@@ -107,6 +111,7 @@ $("chips").addEventListener("click", (event) => event.target.closest("#clear") &
 $("more-news").addEventListener("click", showWaiting);
 $("older").addEventListener("click", older);
 $("theme").addEventListener("click", theme);
+$("map-button").addEventListener("click", () => { tab("alerts"); map(); });
 $("help-button").addEventListener("click", () => $("help").showModal());
 document.querySelector(".tabs").addEventListener("click", (event) => {
   const button = event.target.closest("[data-show]");
@@ -120,5 +125,6 @@ drawChoices();
 drawAlerts(given.alerts);
 if (innerWidth <= 860) document.querySelector(".pipe").open = true; // there it has a tab of its own
 search();
+drawMap();
 listen(given.alerts.event_id);
 lessons();

@@ -1,5 +1,6 @@
 // What is wanted of all there is: it stands in the address, so that a view can be sent to somebody.
-export const FIELDS = ["kind", "category", "level", "lang", "source", "cluster", "priority", "q"];
+export const FIELDS = ["kind", "category", "level", "lang", "source", "cluster", "priority", "area", "q"];
+const ALL = [...FIELDS, "search", "map"];
 
 export let wanted = fromAddress();
 let changed = () => {};
@@ -9,7 +10,7 @@ export function onWanted(then) { changed = then; }
 
 function fromAddress() {
   const params = new URLSearchParams(location.search);
-  return Object.fromEntries([...FIELDS, "search"].map((f) => [f, params.get(f) ?? ""]));
+  return Object.fromEntries(ALL.map((f) => [f, params.get(f) ?? ""]));
 }
 
 export function query(fields = FIELDS, more = {}) {
@@ -20,7 +21,7 @@ export function query(fields = FIELDS, more = {}) {
 
 export function want(patch, replace = false) {
   wanted = { ...wanted, ...patch };
-  const params = query([...FIELDS, "search"]);
+  const params = query(ALL);
   history[replace ? "replaceState" : "pushState"](null, "", params ? `?${params}` : location.pathname);
   changed();
 }
@@ -28,7 +29,7 @@ export function want(patch, replace = false) {
 export function clear() { want({ ...Object.fromEntries(FIELDS.map((f) => [f, ""])), search: "" }); }
 
 addEventListener("popstate", () => {
-  const before = query([...FIELDS, "search"]);
+  const before = query(ALL);
   wanted = fromAddress();
-  if (query([...FIELDS, "search"]) !== before) changed(); // the skip link changes the address too
+  if (query(ALL) !== before) changed(); // the skip link changes the address too
 });

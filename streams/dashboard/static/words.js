@@ -60,6 +60,16 @@ export function ago(ms, now = Date.now()) {
   return s < 86400 ? `${Math.floor(s / 3600)} h ago` : DAY.format(ms);
 }
 
+export const around = (lat, lon) => `around ${lat.toFixed(2)}, ${lon.toFixed(2)}`;
+
+// An area as people say it: in the place of that name, or around the middle of a box.
+export function areaName(area) {
+  const [south, west, north, east, ...more] = area.split(",").map(Number);
+  if (more.length || ![south, west, north, east].every(Number.isFinite)) return `in ${area}`;
+  const lon = west + ((((east - west) % 360) + 360) % 360) / 2;
+  return around((south + north) / 2, lon > 180 ? lon - 360 : lon);
+}
+
 // From one time to another; the day is said once.
 export function span(from, to, now = Date.now()) {
   const [a, b] = [moment(from, now), moment(to, now)];

@@ -1,0 +1,147 @@
+// The map: where the posts are that fit what is wanted. A mark, or a place beside it, leads to its posts.
+import { get, problem } from "./asking.js";
+import { chart } from "./chart.js";
+import { $, el, say } from "./dom.js";
+import { bars } from "./figures.js";
+import { FIELDS, query, want, wanted } from "./wanted.js";
+import { around, number, plural } from "./words.js";
+
+const AGAIN_MS = 3000; // new alerts are looked for so often
+const SHARE = 0.05; // of the posts on either side, that the first look need not hold
+const LEAST_DEGREES = 0.15; // it holds at the least
+let sheet = null; // once it was opened
+let found = { spots: [], standing: 0 };
+let fitted = null; // the area that was looked at last; null: nothing was yet
+let asked = 0, again = null;
+
+// "Les Cayes, Sud, HT" in a narrow column: without its province.
+const brief = (spot) => (spot.name ? spot.name.split(", ").filter((_, i, all) => !i || i === all.length - 1).join(", ") : around(spot.lat, spot.lon));
+const posts = (spot) => Object.values(spot.kinds).reduce((a, b) => a + b, 0);
+
+// As it is wanted now: shown or not, and of what.
+export async function drawMap() {
+  $("map").hidden = !wanted.map;
+  $("map-button").setAttribute("aria-pressed", String(Boolean(wanted.map)));
+  if (!wanted.map) return;
+  if (!sheet) {
+    sheet = chart($("chart"), marks, async (area) => get(`/api/towns?${new URLSearchParams({ area: area.map((n) => n.toFixed(4)).join() })}`).catch(() => []));
+    get("/static/outlines.json").then(sheet.outlines, (error) => problem(`The outlines could not be fetched: ${error.message}`));
+  }
+  const question = ++asked;
+  try {
+    const answer = await get(`/api/spots?${query()}`);
+    if (question !== asked) return;
+    found = answer;
+    say($("place-problem"), answer.problem ?? "");
+  } catch (error) { return problem(`What the map shows could not be fetched: ${error.message}`); }
+  sheet.frame(found.box);
+  if (found.box && fitted !== wanted.area) sheet.fit(found.box);
+  else if (fitted === null && found.spots.length) sheet.fit(middle(found.spots));
+  if (found.spots.length || found.box) fitted = wanted.area;
+  marks(true);
+  beside();
+}
+
+// Alerts came: they are looked for, but not with each.
+export function mapNews() {
+  if (!wanted.map) return;
+  again ??= setTimeout(() => { again = null; drawMap(); }, AGAIN_MS);
+}
+
+function beside() {
+  const names = new Map(found.spots.map((spot) => [spot.area, brief(spot)])), placed = found.spots.reduce((sum, spot) => sum + posts(spot), 0);
+  bars("places", found.spots.map((spot) => [spot.area, posts(spot)]), "area", (area) => names.get(area), wanted, 8);
+  say($("map-note"), `${number(placed)} of ${plural(found.standing, "post that stands says", "posts that stand say")} where they are, or name a place. A name is no position: a place stands at its middle, a country or province in a broken ring. Outlines: Natural Earth; places: GeoNames.`);
+  if (document.activeElement !== $("place-name")) $("place-name").value = wanted.area && !/^[\d.,\s-]+$/.test(wanted.area) ? wanted.area : "";
+}
+
+// What the first look holds: most posts, whichever side of the date line; of places with a middle, if there are any.
+function middle(spots) {
+  const near = spots.some((spot) => !spot.wide) ? spots.filter((spot) => !spot.wide) : spots, order = [...near].sort((a, b) => a.lon - b.lon);
+  const gaps = order.map((spot, i) => (order[i + 1]?.lon ?? order[0].lon + 360) - spot.lon), from = order[(gaps.indexOf(Math.max(...gaps)) + 1) % order.length].lon;
+  const [west, east] = ends(near.map((spot) => [(spot.lon - from + 360) % 360, posts(spot)])), [south, north] = ends(near.map((spot) => [spot.lat, posts(spot)]));
+  return [south, west + from, north, east + from];
+}
+
+// Where the middle of all posts begins and ends.
+function ends(values) {
+  const order = values.sort(([a], [b]) => a - b), total = order.reduce((sum, [, n]) => sum + n, 0);
+  const first = (list, share) => { let sum = 0; return list.find(([, n]) => (sum += n) > share * total)[0]; };
+  const low = first(order, SHARE), high = first([...order].reverse(), SHARE), more = Math.max(0, LEAST_DEGREES - (high - low)) / 2;
+  return [low - more, high + more];
+}
+
+// The marks on the sheet. anew: what lies together may be other posts now; else they only move.
+function marks(anew) {
+  const box = $("spots");
+  if (anew) {
+    const held = document.activeElement?.closest?.("#spots button")?.dataset.value;
+    const groups = together();
+    box.replaceChildren(...groups.map(mark));
+    sheet.marks(groups.map(({ spots: [{ lat, lon }], kinds }) => ({ lat, lon, r: radius(posts({ kinds })) })));
+    if (held) [...box.children].find((made) => made.dataset.value === held)?.focus();
+  }
+  for (const made of box.children) {
+    const [x, y] = sheet.place(Number(made.dataset.lat), Number(made.dataset.lon));
+    made.style.translate = `calc(${x.toFixed(1)}px - 50%) calc(${y.toFixed(1)}px - 50%)`;
+  }
+}
+
+const radius = (n) => Math.min(26, 11 + 2 * Math.sqrt(n));
+
+// Spots whose marks would lie on each other are one mark, where the biggest of them is.
+function together() {
+  const groups = [];
+  for (const spot of found.spots) {
+    const [x, y] = sheet.place(spot.lat, spot.lon), r = radius(posts(spot));
+    const near = groups.find((group) => Math.hypot(group.x - x, group.y - y) < group.r + r - 6);
+    if (!near) groups.push({ x, y, r, spots: [spot], kinds: { ...spot.kinds } });
+    else {
+      near.spots.push(spot);
+      for (const [kind, n] of Object.entries(spot.kinds)) near.kinds[kind] = (near.kinds[kind] ?? 0) + n;
+    }
+  }
+  return groups;
+}
+
+function mark({ spots, kinds }) {
+  const [first] = spots, made = el("button", `spot${spots.every((spot) => spot.wide) ? " wide" : ""}`), all = posts({ kinds }), { need = 0, offer = 0 } = kinds;
+  made.type = "button";
+  made.dataset.lat = first.lat;
+  made.dataset.lon = first.lon;
+  made.dataset.value = first.area;
+  const told = [[need, "need", "needs"], [offer, "offer", "offers"], [all - need - offer, "other", "others"]].filter(([n]) => n).map(([n, one, many]) => plural(n, one, many)).join(", ");
+  const names = spots.map((spot) => spot.name || around(spot.lat, spot.lon));
+  made.title = `${names.slice(0, 5).join("; ")}${names.length > 5 ? ` and ${number(names.length - 5)} more places` : ""}: ${told}${spots.length > 1 ? ". Nearer" : ""}`;
+  made.setAttribute("aria-label", made.title);
+  if (spots.length === 1) {
+    made.dataset.set = "area"; // page.js leads to its posts
+    made.setAttribute("aria-pressed", String(wanted.area === first.area));
+  } else made.addEventListener("click", () => sheet.fit(holding(spots)));
+  made.style.setProperty("--size", `${2 * radius(all)}px`);
+  made.style.setProperty("--needs", `${(100 * need) / all}%`);
+  made.style.setProperty("--offers", `${(100 * (need + offer)) / all}%`);
+  made.append(el("span", "", number(all)));
+  return made;
+}
+
+function holding(spots) {
+  const [first] = spots, lons = spots.map((spot) => first.lon + ((spot.lon - first.lon + 540) % 360) - 180), lats = spots.map((spot) => spot.lat);
+  return [Math.min(...lats), Math.min(...lons), Math.max(...lats), Math.max(...lons)];
+}
+
+$("place").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const area = $("place-name").value.trim();
+  const { problem: wrong } = area ? await get(`/api/spots?${new URLSearchParams({ area })}`) : {}; // is there such a place?
+  if (wrong) say($("place-problem"), wrong);
+  else want({ area });
+});
+$("only-here").addEventListener("click", () => {
+  const area = sheet.box().map((n) => n.toFixed(3)).join();
+  fitted = area; // it is what is looked at
+  want({ area });
+});
+$("zoom-in").addEventListener("click", () => sheet.zoom(2));
+$("zoom-out").addEventListener("click", () => sheet.zoom(0.5));
+$("zoom-all").addEventListener("click", () => found.spots.length && sheet.fit(middle(found.spots)));
