@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import click
 
+from models.errors import QueryError
 from models.records import KINDS
 from streams.commands import attribute
 from streams.config import Settings
@@ -28,6 +29,7 @@ __all__ = ["alerts"]
 @click.option("--kind", type=click.Choice(KINDS), help="Only this kind.")
 @click.option("--query", help="Only this query, such as need.water.")
 @click.option("--lang", help="Only posts in this language, such as ar.")
+@click.option("--area", help="Only posts that are, or name a place, in Jacmel, or in south,west,north,east (degrees).")
 @click.option("--last", "last_s", type=Span(), help="Only the last 90s, 15m, 2h, 1d …")
 @click.option("--from-beginning", is_flag=True, help="With --follow: first everything the broker still holds.")
 @click.option("--group", help="Read as a Kafka consumer group: the place is kept, several readers share the work.")
@@ -50,6 +52,7 @@ def alerts(
     kind: str | None,
     query: str | None,
     lang: str | None,
+    area: str | None,
     last_s: float | None,
     from_beginning: bool,
     group: str | None,
@@ -65,13 +68,18 @@ def alerts(
     crisis alerts --last 2h --level alert
     crisis alerts --follow --format json | jq .post.text
     crisis alerts --format geojson > alerts.geojson        the open alerts as one FeatureCollection
+    crisis alerts --area Haiti --kind need                 what is needed there
     crisis alerts --follow --format cap --cap-status Exercise --cap-sender desk@example.org
     """
+    from models.areas import area_of
     from streams.outputs.follow import Teller, Wanted, read_alerts
 
+    there = area_of(area) if area else None
+    if isinstance(there, str):
+        raise QueryError(there)
     name = form or ("text" if sys.stdout.isatty() else "json")
     write = attribute(FORMATS[name][0])(Options(follow, cap_status, cap_sender))
-    teller = Teller(Wanted(level, kind, query, lang))
+    teller = Teller(Wanted(level, kind, query, lang, there))
 
     def told() -> Iterator[Told]:
         for alert in read_alerts(settings, follow=follow, group=group, last_s=last_s, beginning=from_beginning):

@@ -14,10 +14,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from models.areas import area_of
 from models.errors import LabelError, QueryError
 from streams.dashboard.access import Role
 from streams.dashboard.feed import Event
-from streams.dashboard.filters import Filter, area_of
+from streams.dashboard.filters import Filter
 from streams.dashboard.headers import own_page, person_of
 from streams.dashboard.stats import encode
 from streams.web.body import small_body

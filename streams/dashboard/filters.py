@@ -5,17 +5,14 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from msgspec import Struct
 
-from models.errors import QueryError
-from models.filters import area_problem, located
-from models.places.gazetteer import radius_km, within
+from models.areas import Area, area_of, lies_there
 from models.records import Alert, AlertPost
 from streams.dashboard.readings import Said, readings
 
-__all__ = ["Area", "Filter", "area_of", "fold", "folded_text"]
+__all__ = ["Filter", "fold", "folded_text"]
 
 SEARCHED_CHARS, MOST_WORDS = 2_000, 8  # of a text, and of what is searched for in it
 
@@ -30,7 +27,7 @@ class Filter(Struct, frozen=True, omit_defaults=True):
     source: str = ""
     cluster: str = ""
     priority: str = ""
-    area: str = ""  # a place's name, or south,west,north,east in degrees (`area_of`)
+    area: str = ""  # a place's name, or south,west,north,east in degrees; nothing fits what is neither (`area_of`)
     q: str = ""  # words that must occur in the text, case ignored
 
     @classmethod
@@ -49,7 +46,7 @@ class Filter(Struct, frozen=True, omit_defaults=True):
                 (self.lang, self.source, self.cluster, self.priority),
                 (post.lang, post.source, alert.cluster_id, alert.priority),
             )
-            and (not self.area or _there(area_of(self.area), post))
+            and (not self.area or _there(self.area, post))
             and (self._reads(alert.query_id, alert.level) or self.stands(alert, said or {}))
             and (not self.q or _holds(folded_text(post.text) if folded is None else folded, _words(self.q)))
         )
@@ -69,34 +66,9 @@ def _fits(wanted: Iterable[str], found: Iterable[str | None]) -> bool:
     return all(not w or w == f for w, f in zip(wanted, found, strict=True))
 
 
-class Area(NamedTuple):
-    """Where posts are asked for."""
-
-    box: tuple[float, ...]  # south, west, north, east, degrees WGS 84
-    reach_km: float  # half its longer side
-
-
-@lru_cache(maxsize=256)
-def area_of(asked: str) -> Area | str:
-    """What is asked for by the name of a place ("Jacmel"), or by four numbers; else what is wrong with it: nothing fits
-    that. The first time it reads the table of places: in a thread of its own."""
-    try:
-        box = located(asked)["area"]
-    except QueryError as error:
-        return str(error)
-    return area_problem(box) or Area(tuple(box), radius_km(box))
-
-
-def _there(area: Area | str, post: AlertPost) -> bool:
-    """Does a post say it is in the area, or name a place there? A country or province wider than it is not in it."""
-    if isinstance(area, str):
-        return False
-    if post.geo is not None:
-        return within(area.box, post.geo.lat, post.geo.lon)
-    return any(
-        within(area.box, place.lat, place.lon) and (place.kind == "town" or place.radius_km <= area.reach_km * 1.01)
-        for place in post.places
-    )
+def _there(asked: str, post: AlertPost) -> bool:
+    area = area_of(asked)
+    return isinstance(area, Area) and lies_there(area, post)
 
 
 def fold(text: str) -> str:

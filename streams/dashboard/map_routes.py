@@ -15,11 +15,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from models.areas import Area, area_of
 from models.errors import QueryError
 from models.places.gazetteer import Gazetteer
 from streams.dashboard.asked import json_of, number
 from streams.dashboard.feed import Feed
-from streams.dashboard.filters import Area, Filter, area_of
+from streams.dashboard.filters import Filter
 from streams.dashboard.lessons import Lessons
 from streams.dashboard.spots import Spots, spots
 

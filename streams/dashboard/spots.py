@@ -14,10 +14,11 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from models.areas import Area, area_of
 from models.errors import QueryError
 from models.places.gazetteer import Gazetteer, box_around
 from models.records import Alert, Geo, NamedPlace
-from streams.dashboard.filters import Area, Filter, area_of
+from streams.dashboard.filters import Filter
 from streams.dashboard.page_model import Kept, fitting
 from streams.dashboard.readings import Said, readings
 
@@ -35,6 +36,7 @@ class Spot(Struct, frozen=True, omit_defaults=True):
     lon: float
     kinds: dict[str, int]  # how many posts of each kind, as people corrected them
     name: str = ""  # of the place they name; none where they say where they are
+    confidence: float = 1.0  # that this place is meant, mean of the posts
     radius_km: float = 0.0  # how far the place reaches
     wide: bool = False  # a country or a province: its middle says little
 
@@ -81,8 +83,9 @@ def _place(named: NamedPlace) -> NamedPlace:
 def _spot(place: NamedPlace | tuple[int, int], alerts: Sequence[Alert], said: Said) -> Spot:
     kinds = dict(Counter((readings(alert, said).main or alert.query_id).partition(".")[0] for alert in alerts))
     if isinstance(place, NamedPlace):
+        sure = round(sum(alert.post.places[0].confidence for alert in alerts) / len(alerts), 2)
         wide = place.kind != "town"
-        return Spot(asked_as(place), place.lat, place.lon, kinds, place.name, place.radius_km, wide)
+        return Spot(asked_as(place), place.lat, place.lon, kinds, place.name, sure, place.radius_km, wide)
     at = [alert.post.geo for alert in alerts if alert.post.geo is not None]
     lat, lon = (round(sum(where) / len(at), 5) for where in zip(*((geo.lat, geo.lon) for geo in at), strict=True))
     south, west = (number * CELL for number in place)

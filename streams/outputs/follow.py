@@ -12,6 +12,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 from msgspec import Struct
 
+from models.areas import Area, lies_there
 from models.errors import ServiceError
 from models.records import Alert
 from streams.broker.connect import reaching, threaded_options
@@ -32,12 +33,14 @@ class Wanted(Struct, frozen=True):
     kind: str | None = None
     query: str | None = None
     lang: str | None = None
+    area: Area | None = None
 
     def accepts(self, alert: Alert) -> bool:
         """Is this one wanted?"""
         found = (alert.level, alert.kind, alert.query_id, alert.post.lang)
-        return all(
-            w is None or w == f for w, f in zip((self.level, self.kind, self.query, self.lang), found, strict=True)
+        wanted = (self.level, self.kind, self.query, self.lang)
+        return all(w is None or w == f for w, f in zip(wanted, found, strict=True)) and (
+            self.area is None or lies_there(self.area, alert.post)
         )
 
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.areas import Area, area_of
 from models.feedback.records import label_alert
 from models.places.gazetteer import Gazetteer
 from models.records import Alert, Geo, NamedPlace
-from streams.dashboard.filters import Area, Filter, area_of
+from streams.dashboard.filters import Filter
 from streams.dashboard.page_model import Board, fitting
 from streams.dashboard.spots import spots
 from tests.dashboard.invented import invent

@@ -14,8 +14,9 @@ from click.testing import CliRunner
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaTimeoutError
 
-from models.errors import ServiceError
-from models.records import Alert
+from models.errors import QueryError, ServiceError
+from models.places.gazetteer import Gazetteer
+from models.records import Alert, Geo, NamedPlace
 from streams.broker.topics import make_topics
 from streams.commands.alerts import alerts as command
 from streams.config import Settings, load_settings
@@ -54,6 +55,25 @@ def test_everything_kept_is_printed_once_as_json_lines(settings):
     assert sorted((line["alert_id"], line["revision"]) for line in lines) == sorted(
         [(first.alert_id, first.revision), (first.alert_id, first.revision + 1), (second.alert_id, second.revision)]
     )
+
+
+def test_an_area_chooses_what_says_it_is_there_or_names_a_place_there(settings):
+    jacmel = NamedPlace("jakmel", "Jacmel, Sud-Est, HT", "town", 18.2342, -72.5347, 8.0, 0.6)
+    place = Gazetteer.bundled().choose("Haiti")[0]
+    haiti = NamedPlace("ayiti", place.full_name, place.kind, place.lat, place.lon, place.radius_km, 0.9)
+    send(
+        settings,
+        [invent("a", geo=Geo(18.23, -72.53)), invent("b", places=[haiti, jacmel]), invent("c", places=[haiti])],
+    )
+    send(settings, [invent("d"), invent("e", geo=Geo(48.9, 2.4), places=[jacmel])])
+
+    def found(area: str) -> set[str]:
+        return {json.loads(line)["post"]["id"] for line in run(settings, "--area", area).splitlines()}
+
+    assert found("Jacmel") == found("18.1,-72.7,18.4,-72.4") == {"a", "b"}
+    assert found("Haiti") == {"a", "b", "c"}
+    with pytest.raises(QueryError, match="no place is called 'Xyzzyville' here"):
+        run(settings, "--area", "Xyzzyville")
 
 
 def test_filters_choose(settings):

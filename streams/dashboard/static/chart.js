@@ -14,6 +14,12 @@ export const down = (lat) => {
 const lonOf = (x) => ((((x - 0.5) * 360 + 180) % 360) + 360) % 360 - 180;
 const latOf = (y) => (Math.atan(Math.sinh(Math.PI * (1 - 2 * y))) * 180) / Math.PI;
 
+// Along a great circle (haversine).
+export function kmBetween(a, b) {
+  const turn = Math.PI / 180, h = Math.sin(((b.lat - a.lat) * turn) / 2) ** 2 + Math.cos(a.lat * turn) * Math.cos(b.lat * turn) * Math.sin(((b.lon - a.lon) * turn) / 2) ** 2;
+  return ((2 * HALF_EARTH_KM) / Math.PI) * Math.asin(Math.min(1, Math.sqrt(h)));
+}
+
 // [longitude, latitude, step, step, …] → points on the world, and the box they fill.
 function line(numbers) {
   const points = new Float64Array(numbers.length), box = [1, 1, 0, 0];

@@ -1,13 +1,14 @@
 // The map: where the posts are that fit what is wanted. A mark, or a place beside it, leads to its posts.
 import { get, problem } from "./asking.js";
-import { chart } from "./chart.js";
+import { chart, kmBetween } from "./chart.js";
 import { $, el, say } from "./dom.js";
 import { bars } from "./figures.js";
 import { FIELDS, query, want, wanted } from "./wanted.js";
 import { around, number, plural } from "./words.js";
 
 const AGAIN_MS = 3000; // new alerts are looked for so often
-const SHARE = 0.05; // of the posts on either side, that the first look need not hold
+const REACH_KM = 500; // around a place: what the first look holds
+const TRIED = 100; // places, those with most posts
 const LEAST_DEGREES = 0.15; // it holds at the least
 let sheet = null; // once it was opened
 let found = { spots: [], standing: 0 };
@@ -15,7 +16,7 @@ let fitted = null; // the area that was looked at last; null: nothing was yet
 let asked = 0, again = null;
 
 // "Les Cayes, Sud, HT" in a narrow column: without its province.
-const brief = (spot) => (spot.name ? spot.name.split(", ").filter((_, i, all) => !i || i === all.length - 1).join(", ") : around(spot.lat, spot.lon));
+const brief = (spot) => (spot.name ? spot.name.split(", ").filter((_, i, all) => !i || i === all.length - 1).join(", ") : `${spot.lat.toFixed(2)}, ${spot.lon.toFixed(2)}`);
 const posts = (spot) => Object.values(spot.kinds).reduce((a, b) => a + b, 0);
 
 // As it is wanted now: shown or not, and of what.
@@ -55,20 +56,14 @@ function beside() {
   if (document.activeElement !== $("place-name")) $("place-name").value = wanted.area && !/^[\d.,\s-]+$/.test(wanted.area) ? wanted.area : "";
 }
 
-// What the first look holds: most posts, whichever side of the date line; of places with a middle, if there are any.
+// What the first look holds: the surroundings of some hundred kilometres with most posts, not a word of somewhere else that
+// was taken for a place; of places with a middle, if there are any.
 function middle(spots) {
-  const near = spots.some((spot) => !spot.wide) ? spots.filter((spot) => !spot.wide) : spots, order = [...near].sort((a, b) => a.lon - b.lon);
-  const gaps = order.map((spot, i) => (order[i + 1]?.lon ?? order[0].lon + 360) - spot.lon), from = order[(gaps.indexOf(Math.max(...gaps)) + 1) % order.length].lon;
-  const [west, east] = ends(near.map((spot) => [(spot.lon - from + 360) % 360, posts(spot)])), [south, north] = ends(near.map((spot) => [spot.lat, posts(spot)]));
-  return [south, west + from, north, east + from];
-}
-
-// Where the middle of all posts begins and ends.
-function ends(values) {
-  const order = values.sort(([a], [b]) => a - b), total = order.reduce((sum, [, n]) => sum + n, 0);
-  const first = (list, share) => { let sum = 0; return list.find(([, n]) => (sum += n) > share * total)[0]; };
-  const low = first(order, SHARE), high = first([...order].reverse(), SHARE), more = Math.max(0, LEAST_DEGREES - (high - low)) / 2;
-  return [low - more, high + more];
+  const near = spots.some((spot) => !spot.wide) ? spots.filter((spot) => !spot.wide) : spots;
+  const of = (spot) => near.filter((other) => kmBetween(spot, other) < REACH_KM), count = (all) => all.reduce((sum, spot) => sum + posts(spot), 0);
+  const best = near.slice(0, TRIED).map(of).reduce((a, b) => (count(b) > count(a) ? b : a));
+  const [south, west, north, east] = holding(best), high = Math.max(0, LEAST_DEGREES - (north - south)) / 2, wide = Math.max(0, LEAST_DEGREES - (east - west)) / 2;
+  return [south - high, west - wide, north + high, east + wide];
 }
 
 // The marks on the sheet. anew: what lies together may be other posts now; else they only move.
@@ -111,7 +106,7 @@ function mark({ spots, kinds }) {
   made.dataset.lon = first.lon;
   made.dataset.value = first.area;
   const told = [[need, "need", "needs"], [offer, "offer", "offers"], [all - need - offer, "other", "others"]].filter(([n]) => n).map(([n, one, many]) => plural(n, one, many)).join(", ");
-  const names = spots.map((spot) => spot.name || around(spot.lat, spot.lon));
+  const names = spots.map((spot) => (spot.name ? `${spot.name} (${Math.round(100 * (spot.confidence ?? 1))} % likely meant)` : around(spot.lat, spot.lon)));
   made.title = `${names.slice(0, 5).join("; ")}${names.length > 5 ? ` and ${number(names.length - 5)} more places` : ""}: ${told}${spots.length > 1 ? ". Nearer" : ""}`;
   made.setAttribute("aria-label", made.title);
   if (spots.length === 1) {
