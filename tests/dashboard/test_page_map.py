@@ -74,7 +74,7 @@ def test_m_opens_the_map_and_its_address_can_be_sent(browser, server):
     for page in opened(browser, server, WIDE):
         expect(page.locator("#map")).to_be_hidden()
         page.keyboard.press("m")
-        expect(spot(page, "Jacmel, Sud-Est, HT: 1 need, 1 offer")).to_have_text("2")
+        expect(spot(page, r"Jacmel, Sud-Est, HT \(90 % likely meant\): 1 need, 1 offer")).to_have_text("2")
         assert address(page) == "?map=1"
         expect(page.get_by_role("button", name="Map", exact=True)).to_have_attribute("aria-pressed", "true")
         page.get_by_role("button", name="Map", exact=True).click()
