@@ -27,7 +27,7 @@ from tests.services.broker import run_broker_in_thread
 from tests.services.kafka import kafka_for_all, running_kafka
 from tests.services.needs import Missing, lacking
 from tests.services.redis import running_redis
-from tests.services.sockets import close_what_never_connected
+from tests.services.sockets import close_what_clients_leave
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -64,7 +64,7 @@ MARKED_BY_FIXTURE = {
 
 def pytest_configure(config: pytest.Config) -> None:
     """Of several processes the first starts Apache Kafka for all, while they collect; what is missing each tells."""
-    close_what_never_connected()
+    close_what_clients_leave()
     first_of_several = config.getoption("numprocesses", None) and not os.environ.get("PYTEST_XDIST_WORKER")
     if first_of_several and not os.environ.get("CRISIS_TEST_BROKER"):
         with contextlib.suppress(Missing), contextlib.ExitStack() as stack:

@@ -6,6 +6,7 @@
 | /api/state | State: the numbers, the categories, growing clusters |
 | /api/alerts?kind&category&level&lang&source&cluster&priority&area&q&n&before | AlertPage, newest first |
 | /api/spots?(filter), /api/towns?area&n | what the map shows: map_routes.py |
+| /api/alerts.csv?(filter), /api/alerts.geojson?(filter) | the same as files: downloads.py |
 | /api/clusters?n | [ClusterEvent], those first in which somebody needs, offers or warns, by burst, then by size |
 | /api/search?text&k&lang&last_s | HitPage: posts by meaning |
 | /api/taught | Taught: what people said about alerts, how often they were right, which to ask about |
@@ -44,6 +45,7 @@ from streams.config import Settings
 from streams.dashboard.access import ANYBODY, NOBODY, People
 from streams.dashboard.asked import filter_of, json_of, number, require, sent, streamed
 from streams.dashboard.categories import bundled_categories
+from streams.dashboard.downloads import Downloads
 from streams.dashboard.drafts import Draft, Drafts, Words
 from streams.dashboard.feed import Feed
 from streams.dashboard.filters import Filter
@@ -100,6 +102,7 @@ class Routes:
             Route("/api/state", self.state),
             Route("/api/alerts", self.alerts),
             *MapRoutes(self.feed, self.lessons).table(),
+            *Downloads(self.feed, self.lessons).table(),
             Route("/api/clusters", self.clusters),
             Route("/api/search", self.search),
             Route("/api/taught", self.taught),

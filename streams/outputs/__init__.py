@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from models.records import Alert
 
-__all__ = ["FORMATS", "Options", "Print", "Told", "print_lines"]
+__all__ = ["FORMATS", "Options", "Print", "Told", "open_alerts", "print_lines"]
 
 Told = tuple[Alert, Alert | None]  # an alert and its state as told before
 Print = Callable[[Iterator[Told]], None]
@@ -33,8 +33,17 @@ FORMATS = {
     "text": ("streams.outputs.human:as_text", "for people: three lines an alert"),
     "json": ("streams.outputs.lines:as_json", "one JSON object a line, as on the topic"),
     "geojson": ("streams.outputs.geojson:as_geojson", "one FeatureCollection, or a Feature a line with --follow"),
+    "csv": ("streams.outputs.table:as_csv", "a table for spreadsheets, with HXL hashtags in its second row"),
     "cap": ("streams.outputs.cap:as_cap", "CAP 1.2 messages, one XML document a line"),
 }
+
+
+def open_alerts(alerts: Iterable[Alert]) -> list[Alert]:
+    """Each alert as it stands at the end, without the withdrawn ones."""
+    newest: dict[str, Alert] = {}
+    for alert in alerts:
+        newest[alert.alert_id] = alert
+    return [alert for alert in newest.values() if alert.status == "active"]
 
 
 def print_lines(lines: Iterable[Any]) -> None:

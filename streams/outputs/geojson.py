@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from models.records import Alert, Geo, NamedPlace
-from streams.outputs import Options, Print, print_lines
+from streams.outputs import Options, Print, open_alerts, print_lines
 from streams.outputs.printable import safe_json
 
-__all__ = ["as_geojson"]
+__all__ = ["as_geojson", "collection_lines"]
 
 
 def as_geojson(options: Options) -> Print:
@@ -43,11 +43,8 @@ def feature_line(alert: Alert) -> str:
 
 def collection_lines(alerts: Iterable[Alert]) -> Iterator[str]:
     """A FeatureCollection, line by line: each alert as it stands now; withdrawn ones are not on a map."""
-    newest: dict[str, Alert] = {}
-    for alert in alerts:
-        newest[alert.alert_id] = alert
     yield '{"type":"FeatureCollection","features":['
-    lines = [feature_line(a) for a in newest.values() if a.status == "active"]
+    lines = [feature_line(alert) for alert in open_alerts(alerts)]
     yield from (line + "," for line in lines[:-1])
     yield from lines[-1:]
     yield "]}"

@@ -225,7 +225,7 @@ def test_a_source_keeps_its_contract(name, tmp_path):
 
 
 def test_every_format_is_checked():
-    assert len(FORMATS) == 4
+    assert len(FORMATS) == 5
 
 
 @pytest.mark.parametrize("name", FORMATS)

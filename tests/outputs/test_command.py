@@ -95,7 +95,7 @@ def test_a_record_that_is_no_alert_is_skipped_and_said(settings, caplog):
     assert "2 records" in caplog.text
 
 
-@pytest.mark.parametrize("form", ["text", "json", "geojson", "cap"])
+@pytest.mark.parametrize("form", ["text", "json", "geojson", "csv", "cap"])
 def test_hostile_text_leaves_no_control_character_in_any_format(settings, form):
     send(settings, [invent("h", text=HOSTILE.replace("\ud800", ""))])
     out = run(settings, "--format", form)

@@ -6,7 +6,7 @@ import { $, el } from "./dom.js";
 import { bars, figures, pipeline } from "./figures.js";
 import { known } from "./known.js";
 import { categories } from "./table.js";
-import { FIELDS, wanted } from "./wanted.js";
+import { FIELDS, query, wanted } from "./wanted.js";
 import { areaName, language, number } from "./words.js";
 
 export function drawBeside() {
@@ -41,6 +41,7 @@ export function drawChoices() {
     const { set: field, value } = button.dataset;
     button.setAttribute("aria-pressed", String(wanted[field] === value && !(field === "kind" && wanted.category)));
   }
+  for (const form of ["csv", "geojson"]) $(`take-${form}`).href = `/api/alerts.${form}?${query()}`;
   if (document.activeElement !== $("q")) $("q").value = wanted.q;
   if (document.activeElement !== $("search-text")) $("search-text").value = wanted.search;
 }

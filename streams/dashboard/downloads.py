@@ -1,0 +1,67 @@
+"""What the page lists, to be taken along: every alert kept that fits the filter, as a file.
+
+| path | answers |
+|---|---|
+| /api/alerts.csv?(filter) | CSV with HXL hashtags (outputs/table.py), with what people said of each |
+| /api/alerts.geojson?(filter) | a FeatureCollection (outputs/geojson.py) |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from models.feedback.records import label_key
+from models.moments import rfc3339
+from models.records import Alert
+from streams.dashboard.asked import filter_of
+from streams.dashboard.feed import Feed
+from streams.dashboard.lessons import Lessons
+from streams.dashboard.page_model import fitting
+from streams.outputs.geojson import collection_lines
+from streams.outputs.table import csv_lines
+
+__all__ = ["Downloads"]
+
+MARK = "\ufeff"  # without it a spreadsheet reads UTF-8 as something else
+
+
+class Downloads:
+    """The handlers and what they share."""
+
+    def __init__(self, feed: Feed, lessons: Lessons) -> None:
+        self.feed, self.lessons = feed, lessons
+
+    def table(self) -> list[Route]:
+        return [Route("/api/alerts.csv", self.csv), Route("/api/alerts.geojson", self.geojson)]
+
+    async def csv(self, request: Request) -> Response:
+        alerts, said = await self._listed(request), self.lessons.labels
+        keys = {alert.alert_id: label_key(alert.post.id, alert.query_id) for alert in alerts}
+        judged = {alert_id: said[key].verdict for alert_id, key in keys.items() if key in said}
+        told = await asyncio.to_thread(_joined, csv_lines(alerts, judged))
+        return _file(MARK + told, "text/csv; charset=utf-8", "csv")
+
+    async def geojson(self, request: Request) -> Response:
+        told = await asyncio.to_thread(_joined, collection_lines(reversed(await self._listed(request))))
+        return _file(told, "application/geo+json", "geojson")
+
+    async def _listed(self, request: Request) -> list[Alert]:
+        """Newest first, as the page shows them: without authors, links that are none, and what was deleted."""
+        board = self.feed.board
+        found, _ = await asyncio.to_thread(fitting, board.kept(), await filter_of(request), self.lessons.labels)
+        return [board.shown(alert).alert for alert, _, _ in found]
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "\n".join([*lines, ""])
+
+
+def _file(text: str, kind: str, ending: str) -> Response:
+    name = f"alerts-{rfc3339(time.time())[:19].replace(':', '')}Z.{ending}"
+    return Response(text, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})

@@ -1,0 +1,94 @@
+"""Alerts as CSV with the hashtags of HXL 1.1 (https://hxlstandard.org) in the second row: for spreadsheets, and for the
+tools of humanitarian data that read them.
+
+A line is an alert as it stands; followed, one comes again with each change of it, withdrawn ones without their text. A
+cell that a spreadsheet would take for a formula begins with an apostrophe: posts are written by strangers (OWASP, "CSV
+Injection").
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from models.records import Alert, Geo, NamedPlace
+from streams.outputs import Options, Print, open_alerts, print_lines
+from streams.outputs.printable import printable, web_link
+
+__all__ = ["as_csv", "csv_lines"]
+
+FORMULAS = ("=", "+", "-", "@")
+
+Cell = str | float | None
+
+
+def _named(alert: Alert) -> NamedPlace | None:
+    return alert.post.places[0] if alert.post.places and alert.post.geo is None else None
+
+
+def _where(alert: Alert) -> Geo | NamedPlace | None:
+    return alert.post.geo or _named(alert)
+
+
+def _of(part: object, name: str) -> Cell:
+    found: Cell = getattr(part, name, None)
+    return found
+
+
+# heading, HXL hashtag, what stands there
+COLUMNS: tuple[tuple[str, str, Callable[[Alert], Cell]], ...] = (
+    ("kind", "#item+kind", lambda a: a.kind),
+    ("category", "#subsector+name", lambda a: a.label),
+    ("sector", "#sector+name", lambda a: a.iasc),
+    ("hxl", "#meta+hxl", lambda a: a.hxl),
+    ("text", "#description+post", lambda a: a.post.text if a.status == "active" else ""),
+    ("language", "#meta+language", lambda a: a.post.lang),
+    ("priority", "#severity+priority", lambda a: a.priority),
+    ("level", "#status+level", lambda a: a.level),
+    ("probability", "#indicator+probability", lambda a: a.probability),
+    ("place", "#loc+name", lambda a: _of(_named(a), "name")),
+    ("lat", "#geo+lat", lambda a: _of(_where(a), "lat")),
+    ("lon", "#geo+lon", lambda a: _of(_where(a), "lon")),
+    ("within km", "#geo+radius", lambda a: _of(_where(a), "radius_km")),
+    ("place probability", "#indicator+place+probability", lambda a: _of(_named(a), "confidence")),
+    ("posted", "#date+posted", lambda a: a.post.created_at),
+    ("seen", "#date+seen", lambda a: a.seen_at),
+    ("source", "#meta+source", lambda a: a.post.source),
+    ("link", "#meta+url", lambda a: web_link(a.post.url)),
+    ("cluster", "#meta+cluster", lambda a: a.cluster_id),
+    ("status", "#status+alert", lambda a: a.status),
+    ("alert", "#meta+id", lambda a: a.alert_id),
+)
+
+
+def as_csv(options: Options) -> Print:
+    """The open alerts; followed, a line a change."""
+    if options.follow:
+        return lambda told: print_lines(csv_lines(alert for alert, _ in told))
+    return lambda told: print_lines(csv_lines(open_alerts(alert for alert, _ in told)))
+
+
+def csv_lines(alerts: Iterable[Alert], judged: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The table line by line, the two rows of heads first.
+
+    judged: what people said of alerts, by id, as a last column of its own.
+    """
+    yield _line([*(head for head, _, _ in COLUMNS), *(["judged"] if judged is not None else [])])
+    yield _line([*(tag for _, tag, _ in COLUMNS), *(["#meta+judged"] if judged is not None else [])])
+    for alert in alerts:
+        row = [_safe(of(alert)) for _, _, of in COLUMNS]
+        yield _line([*row, *([judged.get(alert.alert_id, "")] if judged is not None else [])])
+
+
+def _safe(cell: Cell) -> Cell:
+    if not isinstance(cell, str):
+        return cell
+    told = printable(cell)
+    return f"'{told}" if told.startswith(FORMULAS) else told
+
+
+def _line(row: Iterable[Cell]) -> str:
+    written = io.StringIO()
+    csv.writer(written, lineterminator="").writerow(row)
+    return written.getvalue()
