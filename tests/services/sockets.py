@@ -1,5 +1,5 @@
-"""Sockets that kafka-python leaves open (3.0.12, net/): of a client that is closed while it connects, and of one that is
-closed before all is sent that it wrote, as its loop ends then.
+"""Sockets that kafka-python leaves open (3.0.12, net/): of a client that is closed while it connects, and of one that
+is closed before all is sent that it wrote, as its loop ends then.
 
 Closed here, as they ought to be: then a socket that is told as left open is of a client of ours that nobody closed.
 """
