@@ -1,4 +1,5 @@
-"""What the page lists, to be taken along: every alert kept that fits the filter, as a file.
+"""What the page lists, to be taken along: every alert kept that fits the filter, as a file. For the role label: no
+deletion reaches what was taken along.
 
 | path | answers |
 |---|---|
@@ -19,7 +20,7 @@ from starlette.routing import Route
 from models.feedback.records import label_key
 from models.moments import rfc3339
 from models.records import Alert
-from streams.dashboard.asked import filter_of
+from streams.dashboard.asked import filter_of, require
 from streams.dashboard.feed import Feed
 from streams.dashboard.lessons import Lessons
 from streams.dashboard.page_model import fitting
@@ -41,6 +42,7 @@ class Downloads:
         return [Route("/api/alerts.csv", self.csv), Route("/api/alerts.geojson", self.geojson)]
 
     async def csv(self, request: Request) -> Response:
+        require(request, "label")
         alerts, said = await self._listed(request), self.lessons.labels
         keys = {alert.alert_id: label_key(alert.post.id, alert.query_id) for alert in alerts}
         judged = {alert_id: said[key].verdict for alert_id, key in keys.items() if key in said}
@@ -48,6 +50,7 @@ class Downloads:
         return _file(MARK + told, "text/csv; charset=utf-8", "csv")
 
     async def geojson(self, request: Request) -> Response:
+        require(request, "label")
         told = await asyncio.to_thread(_joined, collection_lines(reversed(await self._listed(request))))
         return _file(told, "application/geo+json", "geojson")
 

@@ -167,6 +167,7 @@ class Routes:
                 scripts=_SCRIPTS,
                 token=self.people is not None,
                 person=self._name(request),
+                takes=person_of(request).may("label"),
                 opens=self.vault is not None and person_of(request).may("label"),
             )
         )

@@ -6,6 +6,7 @@ far its place reaches.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -87,20 +88,20 @@ def _spot(place: NamedPlace | tuple[int, int], alerts: Sequence[Alert], said: Sa
         wide = place.kind != "town"
         return Spot(asked_as(place), place.lat, place.lon, kinds, place.name, sure, place.radius_km, wide)
     at = [alert.post.geo for alert in alerts if alert.post.geo is not None]
-    lat, lon = (round(sum(where) / len(at), 5) for where in zip(*((geo.lat, geo.lon) for geo in at), strict=True))
+    lat, lon = (round(sum(where) / len(at), 3) for where in zip(*((geo.lat, geo.lon) for geo in at), strict=True))
     south, west = (number * CELL for number in place)
     return Spot(_told((south, west, min(south + CELL, 90.0), min(west + CELL, 180.0))), lat, lon, kinds)
 
 
 @lru_cache(maxsize=2048)
 def asked_as(place: NamedPlace) -> str:
-    """What asks for the area of a place: its name where that means no other, else its box."""
-    try:
-        found, _ = Gazetteer.bundled().choose(place.name)
-        if (found.kind, found.lat, found.lon) == (place.kind, place.lat, place.lon):
-            return place.name
-    except QueryError:
-        pass  # several are called so
+    """What asks for the area of a place: its name where that means no other, or with its kind, else its box."""
+    name, _, beside = place.name.partition(",")
+    for asked in (place.name, f"{name} ({place.kind}),{beside}"):
+        with contextlib.suppress(QueryError):  # several are called so
+            found, _ = Gazetteer.bundled().choose(asked)
+            if (found.kind, found.lat, found.lon) == (place.kind, place.lat, place.lon):
+                return asked
     return _told(box_around(place.lat, place.lon, place.radius_km))
 
 

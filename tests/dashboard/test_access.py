@@ -52,6 +52,13 @@ async def page(tmp_path, redis_url):
     await redis.aclose()
 
 
+async def test_who_may_only_look_downloads_nothing_and_is_offered_nothing(page):
+    for path in ("/api/alerts.csv", "/api/alerts.geojson"):
+        assert [(await page(role, path)).status_code for role in ROLES] == [403, 200, 200]
+    offered = ["take-csv" in (await page(role, "/")).text for role in ROLES]
+    assert offered == [False, True, True]
+
+
 async def test_each_role_may_do_what_it_is_for_and_no_more(page):
     said = {"json": {"alert_id": "none", "verdict": "right", "by": "somebody else"}}
     for role, looks, opens, labels, reads in (

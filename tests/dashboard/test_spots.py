@@ -129,6 +129,13 @@ def test_what_somebody_takes_care_of_is_on_the_map_no_longer_and_a_corrected_pos
     assert spot.kinds == {"offer": 1}
 
 
+def test_a_province_that_is_called_as_its_town_is_asked_for_with_its_kind():
+    province = next(place for place in Gazetteer.bundled().called("Puebla") if place.kind == "province")
+    told = NamedPlace("Puebla", province.full_name, province.kind, province.lat, province.lon, province.radius_km, 0.9)
+    [spot] = spots(board_of([({"places": [told]}, "need.water", False)]).kept(), Filter(), {}).spots
+    assert spot.area == "Puebla (province), MX" and area_of(spot.area).box == province.box
+
+
 def test_a_place_whose_name_means_others_too_is_asked_for_by_its_box():
     one = NamedPlace("Springfield", "Springfield, US", "town", 39.8, -89.6, 8.0, 0.9)
     [spot] = spots(board_of([({"places": [one]}, "need.water", False)]).kept(), Filter(), {}).spots

@@ -41,7 +41,7 @@ export function drawChoices() {
     const { set: field, value } = button.dataset;
     button.setAttribute("aria-pressed", String(wanted[field] === value && !(field === "kind" && wanted.category)));
   }
-  for (const form of ["csv", "geojson"]) $(`take-${form}`).href = `/api/alerts.${form}?${query()}`;
+  for (const form of $("take-csv") ? ["csv", "geojson"] : []) $(`take-${form}`).href = `/api/alerts.${form}?${query()}`;
   if (document.activeElement !== $("q")) $("q").value = wanted.q;
   if (document.activeElement !== $("search-text")) $("search-text").value = wanted.search;
 }
