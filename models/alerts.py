@@ -96,7 +96,7 @@ def places_of(post: Post) -> list[NamedPlace]:
             round(said.place.radius_km, 1),
             said.confidence,
         )
-        for said in named_in(post.text)
+        for said in named_in(post.text, lang=post.lang)
     ]
 
 

@@ -71,9 +71,9 @@ class Where(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
         asked = f"the query's area{f', {self.place}' if self.place else ''}"
         if post.geo:
             return "" if _inside(self.area, post.geo) else f"it is outside {asked}"
-        if lies_in(post.text, self.area):
+        if lies_in(post.text, self.area, lang=post.lang):
             return ""
-        if named := named_in(post.text, most=1):
+        if named := named_in(post.text, most=1, lang=post.lang):
             return f"it names {named[0].place.full_name}, which is outside {asked}"
         return "it does not say where it is, which the query asks"
 

@@ -6,7 +6,8 @@
 Fitted on the training part of IDRISI-D (places of English and Arabic posts with their coordinates), measured on its
 other part and on that of IDRISI-R (which words are places). A find is right where a person marked a place over it; it
 is in place where that person's coordinates lie within the place's reach, or 25 km. Written posts set aside, whose
-places are invented, say by language how often a word is taken for a place that is none.
+places are invented, say by language how often a word is taken for a place that is none; so do sentences of FLORES-200
+in other languages, by what the same sentence names in English.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from msgspec import Struct
 from models.places.gazetteer import Gazetteer, Place
 from models.places.mentions import LEAST_CONFIDENCE, WEIGHTS, Find, finds, named_in
 from models.places.names import fold
-from training.files import data_dir, read_json
+from models.places.ordinary import is_ordinary
+from training.files import data_dir, read_json, read_lines
 from training.jobs import run, write_result
 from training.posts import HERE
 
@@ -41,6 +43,7 @@ TOWNS = (
     "province",
     "county",
 )  # of a marked place's type: what a table of names can know
+EACH = 3
 OUT = Path("training/results/places.json")
 
 
@@ -104,7 +107,9 @@ def spans(name: str, gazetteer: Gazetteer) -> dict[str, dict[str, float]]:
     count: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for row in rows(name, "dev"):
         marked, c = row["location_mentions"], count[row["lang"]]
-        told = [find for find in finds(row["text"], gazetteer) if find.confidence >= LEAST_CONFIDENCE]
+        text, lang = row["text"], row["lang"]
+        sure = (find for find in finds(text, gazetteer) if find.confidence >= LEAST_CONFIDENCE)
+        told = [find for find in sure if not is_ordinary(text[find.start : find.end], lang)]
         c["told"] += len(told)
         c["right"] += sum(over(find, marked) is not None for find in told)
         for mark in marked:
@@ -143,14 +148,40 @@ def placed(gazetteer: Gazetteer) -> dict[str, dict[str, float]]:
     return out
 
 
-def false_hits(gazetteer: Gazetteer) -> dict[str, float]:
-    """Places told per 100 written posts set aside, outside of the words marked there as places, by language."""
+def false_hits(gazetteer: Gazetteer, small: bool = False) -> dict[str, float]:
+    """Places told per 100 written posts set aside, outside of the words marked there as places, by language and of all.
+
+    small: of the same posts in small letters, as many write.
+    """
     told: dict[str, list[int]] = defaultdict(list)
     for path in sorted((HERE / "written").glob("gold-*.jsonl")):
         for post in read_json(path):
             marked = fold(" ".join(post["places"]))
-            told[post["lang"]].append(sum(fold(m.text) not in marked for m in named_in(post["text"], gazetteer)))
-    return {lang: round(100 * float(np.mean(counts)), 1) for lang, counts in sorted(told.items())}
+            text = post["text"].lower() if small else post["text"]
+            named = named_in(text, gazetteer, lang=post["lang"])
+            told[post["lang"]].append(sum(fold(m.text) not in marked for m in named))
+    every = [count for counts in told.values() for count in counts]
+    shares = {lang: round(100 * float(np.mean(counts)), 1) for lang, counts in sorted(told.items())}
+    return {"all": round(100 * float(np.mean(every)), 1)} | shares
+
+
+def supported(gazetteer: Gazetteer, small: bool = False) -> dict[str, int]:
+    """Of the places told of every EACH-th sentence of FLORES-200 in all languages but English: how many the same
+    sentence in English names too, and how many it does not. small: with the sentence in small letters."""
+    folder = data_dir() / "flores200"
+    english = [set(_told(text, "en", gazetteer)) for text in read_lines(folder / "en.txt.gz")[::EACH]]
+    count = {"supported": 0, "not": 0}
+    for path in sorted(folder.glob("*.txt.gz")):
+        if (lang := path.name.removesuffix(".txt.gz")) == "en":
+            continue
+        for text, names in zip(read_lines(path)[::EACH], english, strict=True):
+            for place in _told(text.lower() if small else text, lang, gazetteer):
+                count["supported" if place in names else "not"] += 1
+    return count
+
+
+def _told(text: str, lang: str, gazetteer: Gazetteer) -> list[str]:
+    return [named.place.full_name for named in named_in(text, gazetteer, most=99, lang=lang)]
 
 
 def cost_us(gazetteer: Gazetteer) -> dict[str, float]:
@@ -175,6 +206,9 @@ def main(config: Config) -> None:
         "words": spans("idrisi-lmr-en", gazetteer) | spans("idrisi-lmr-ar", gazetteer),
         "in_place": placed(gazetteer),
         "false_hits_per_100_posts": false_hits(gazetteer),
+        "false_hits_per_100_posts_in_small_letters": false_hits(gazetteer, small=True),
+        "flores": supported(gazetteer),
+        "flores_in_small_letters": supported(gazetteer, small=True),
         "us_a_post": cost_us(gazetteer),
         "places": len(gazetteer),
     }

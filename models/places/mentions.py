@@ -6,7 +6,8 @@ Every run of one to five words is looked for in the table of places (models/plac
 begins with them, and the longest that is a name is taken; in scripts without spaces every run of a few letters, each
 with its vowel signs (`names.runs`).
 Left out: links and mentions of people, words in small letters in a text that uses capitals, what follows Hurricane,
-Cyclone and their like in many languages, and names that are words people write all day. Which of several places of one
+Cyclone and their like in many languages, and names that are words people write all day, in any language
+(models/places/gazetteer.py) or in that of the text (models/places/ordinary.py). Which of several places of one
 name is meant: models/places/meant.py.
 
 The confidence is measured, not invented: the share of such finds that a person marked in the post as a place within
@@ -29,6 +30,7 @@ from msgspec import Struct
 from models.places.gazetteer import Gazetteer, Place, radius_km, within
 from models.places.meant import Name, meant_beside, named
 from models.places.names import MARKS, MOST_TOGETHER, SIGNED, UNSPACED, fold, runs, unjoined, words
+from models.places.ordinary import is_ordinary
 
 __all__ = ["LEAST_CONFIDENCE", "WEIGHTS", "Find", "Mention", "finds", "lies_in", "named_in"]
 
@@ -120,19 +122,20 @@ class _Hit(NamedTuple):
     features: dict[str, float]
 
 
-def named_in(text: str, gazetteer: Gazetteer | None = None, most: int = SHOWN) -> list[Mention]:
-    """The places a text names, the likeliest first, each once."""
+def named_in(text: str, gazetteer: Gazetteer | None = None, most: int = SHOWN, lang: str = "und") -> list[Mention]:
+    """The places a text names, the likeliest first, each once. lang: of the text, whose words are no names."""
     told: dict[int, Mention] = {}
     found = _bundled_finds(text) if gazetteer is None else finds(text, gazetteer)
     gazetteer = gazetteer or Gazetteer.bundled()
     for confidence, find in sorted(((find.confidence, find) for find in found), key=lambda pair: -pair[0]):
         index = int(find.places[0])
-        if confidence >= LEAST_CONFIDENCE and index not in told:
-            told[index] = Mention(text[find.start : find.end], gazetteer.place(index), round(confidence, 2))
+        said = text[find.start : find.end]
+        if confidence >= LEAST_CONFIDENCE and index not in told and not is_ordinary(said, lang):
+            told[index] = Mention(said, gazetteer.place(index), round(confidence, 2))
     return list(told.values())[:most]
 
 
-def lies_in(text: str, area: Sequence[float], gazetteer: Gazetteer | None = None) -> bool:
+def lies_in(text: str, area: Sequence[float], gazetteer: Gazetteer | None = None, lang: str = "und") -> bool:
     """Does a text name a place in an area (south, west, north, east)?
 
     Of several places of one name the one there is meant, as long as a tenth of the people of all of them live there:
@@ -142,6 +145,8 @@ def lies_in(text: str, area: Sequence[float], gazetteer: Gazetteer | None = None
     gazetteer = gazetteer or Gazetteer.bundled()
     reach = radius_km(area)
     for find in found:
+        if is_ordinary(text[find.start : find.end], lang):
+            continue
         for index, share in zip(find.places.tolist(), find.shares.tolist(), strict=True):
             meant = find._replace(features=find.features | {"share": 1.0}).confidence
             if share < POSSIBLE or meant < LEAST_CONFIDENCE:

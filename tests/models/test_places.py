@@ -302,3 +302,24 @@ def test_a_post_without_coordinates_is_in_an_area_if_it_names_a_place_there():
 def test_of_places_of_one_name_the_one_in_the_area_is_meant_but_a_country_is_not_in_its_town():
     assert lies_in("water main broken in Springfield", located("Springfield, Illinois, US")["area"])
     assert not lies_in("We need water in Haiti", located("Port-au-Prince")["area"])
+
+
+@pytest.mark.parametrize(
+    "lang, text",
+    [
+        ("es", "necesitamos agua pero nadie llega"),
+        ("az", "iki saat gözləyirik, su yoxdur"),
+        ("fr", "JE SUIS SUR LE TOIT AVEC MON MARI"),
+        ("ro", "cine are o barca"),
+    ],
+)
+def test_a_word_of_the_posts_own_language_is_no_place_there_and_may_be_one_elsewhere(lang, text):
+    assert named_in(text) and not named_in(text, lang=lang)
+    told = named_in(text)[0].place
+    area = list(told.box)
+    assert lies_in(text, area) and not lies_in(text, area, lang=lang)
+    assert named_in(f"{told.name}: flood", lang=lang)[0].place == told  # by the name that the language calls it
+
+
+def test_a_language_is_told_with_or_without_its_region():
+    assert named_in("flood in cada") and not named_in("flood in cada", lang="pt-BR")
