@@ -19,6 +19,9 @@ from models.records import AlertPost
 __all__ = ["Area", "area_of", "lies_there"]
 
 
+ROUNDED_KM = 0.1  # alerts tell how far a place reaches to so much
+
+
 class Area(NamedTuple):
     """Where posts are asked for."""
 
@@ -43,7 +46,8 @@ def lies_there(area: Area, post: AlertPost) -> bool:
     """Does a post say it is in the area, or name a place there? A country or province wider than it is not in it."""
     if post.geo is not None:
         return within(area.box, post.geo.lat, post.geo.lon)
+    reach = area.reach_km + ROUNDED_KM
     return any(
-        within(area.box, place.lat, place.lon) and (place.kind == "town" or place.radius_km <= area.reach_km * 1.01)
+        within(area.box, place.lat, place.lon) and (place.kind == "town" or place.radius_km <= reach)
         for place in post.places
     )

@@ -16,6 +16,7 @@ Words are compared without case and width (NFKC), whole; in scripts written with
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 from unicodedata import category
 
@@ -84,11 +85,13 @@ def located(asked: str) -> dict[str, Any]:
     Raises QueryError where no place, or more than one, is called so.
     """
     parts = [part.strip() for part in asked.split(",") if part.strip()]
-    try:
-        return {"area": [float(part) for part in parts], "place": ""}
-    except ValueError:
-        place, _ = Gazetteer.bundled().choose(asked)
-        return {"area": list(place.box), "place": place.full_name}
+    if parts and not any(part[0].isalpha() for part in parts):  # "Nan" is a town
+        with contextlib.suppress(ValueError):
+            return {"area": [float(part) for part in parts], "place": ""}
+    if not parts:
+        return {"area": [], "place": ""}
+    place, _ = Gazetteer.bundled().choose(asked)
+    return {"area": list(place.box), "place": place.full_name}
 
 
 def area_problem(area: list[float]) -> str:

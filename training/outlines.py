@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from training.jobs import run
 
-__all__ = ["Config", "main", "outlines"]
+__all__ = ["Config", "closed", "main", "outlines", "unwrapped"]
 
 UNITS = 1000  # in a degree
 
@@ -72,12 +72,33 @@ def outlines(topology: dict) -> dict[str, list[list[int]]]:
     land = []
     for ring in rings_of(topology["objects"]["land"]):
         points = [point for number in ring for point in line(number)[:-1]]  # where one line ends the next begins
-        land.append(steps_of([*points, points[0]]))
+        land.append(steps_of(closed(unwrapped([*points, points[0]]))))
     countries = topology["objects"]["countries"]["geometries"]
     sides = Counter(
         number if number >= 0 else ~number for one in countries for ring in rings_of(one) for number in ring
     )
-    return {"land": land, "borders": [steps_of(lines[number]) for number, count in sorted(sides.items()) if count > 1]}
+    return {
+        "land": land,
+        "borders": [steps_of(unwrapped(lines[number])) for number, count in sorted(sides.items()) if count > 1],
+    }
+
+
+def unwrapped(line: Line) -> Line:
+    """The line going on beyond the date line, instead of once around the world to the other side of it."""
+    found, turns = line[:1], 0
+    for (before, _), (x, y) in pairwise(line):
+        turns -= round((x - before) / (360 * UNITS))
+        found.append((x + turns * 360 * UNITS, y))
+    return found
+
+
+def closed(ring: Line) -> Line:
+    """A ring that ends a world further on goes around a pole: closed along that pole (Antarctica)."""
+    (first, y), (last, _) = ring[0], ring[-1]
+    if first == last:
+        return ring
+    pole = (90 if y > 0 else -90) * UNITS
+    return [*ring, (last, pole), (first, pole), ring[0]]
 
 
 def steps_of(line: Line) -> list[int]:

@@ -239,7 +239,8 @@ def box_around(lat: float, lon: float, reach_km: float) -> tuple[float, float, f
 def radius_km(area: Sequence[float]) -> float:
     """Half the longer side of a box."""
     south, west, north, east = area
-    wide = (east - west) % 360 * math.cos(math.radians((south + north) / 2))
+    turned = 360.0 if (west, east) == (-180.0, 180.0) else (east - west) % 360
+    wide = turned * math.cos(math.radians((south + north) / 2))
     return max(north - south, wide) * KM_A_DEGREE / 2
 
 

@@ -74,7 +74,7 @@ def alerts(
     from models.areas import area_of
     from streams.outputs.follow import Teller, Wanted, read_alerts
 
-    there = area_of(area) if area else None
+    there = area_of(area) if area is not None else None
     if isinstance(there, str):
         raise QueryError(there)
     name = form or ("text" if sys.stdout.isatty() else "json")

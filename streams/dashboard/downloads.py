@@ -23,7 +23,7 @@ from models.records import Alert
 from streams.dashboard.asked import filter_of, require
 from streams.dashboard.feed import Feed
 from streams.dashboard.lessons import Lessons
-from streams.dashboard.page_model import fitting
+from streams.dashboard.page_model import fitting, without_author
 from streams.outputs.geojson import collection_lines
 from streams.outputs.table import csv_lines
 
@@ -55,10 +55,11 @@ class Downloads:
         return _file(told, "application/geo+json", "geojson")
 
     async def _listed(self, request: Request) -> list[Alert]:
-        """Newest first, as the page shows them: without authors, links that are none, and what was deleted."""
+        """Newest first, as the page shows them: without authors and links that are none."""
         board = self.feed.board
         found, _ = await asyncio.to_thread(fitting, board.kept(), await filter_of(request), self.lessons.labels)
-        return [board.shown(alert).alert for alert, _, _ in found]
+        now = (board.alert(alert.alert_id) for alert, _, _ in found)  # what was withdrawn meanwhile is not taken along
+        return [without_author(alert) for alert in now if alert is not None and alert.status == "active"]
 
 
 def _joined(lines: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 | path | answers |
 |---|---|
 | /api/spots?(filter) | Spots: where the posts are that fit all but the filter's area, and what area that is |
+| /api/area?area | {"box": south, west, north, east} of a place by name, or {"problem": why it is none} |
 | /api/towns?area&n | [Town] in an area, those with most people first: names to find one's way by |
 """
 
@@ -44,12 +45,16 @@ class MapRoutes:
         self.feed, self.lessons = feed, lessons
 
     def table(self) -> list[Route]:
-        return [Route("/api/spots", self.spots), Route("/api/towns", self.towns)]
+        return [Route("/api/spots", self.spots), Route("/api/area", self.area), Route("/api/towns", self.towns)]
 
     async def spots(self, request: Request) -> Response:
         wanted, kept = Filter.of(request.query_params), self.feed.board.kept()
         found: Spots = await asyncio.to_thread(spots, kept, wanted, self.lessons.labels)
         return json_of(found)
+
+    async def area(self, request: Request) -> Response:
+        found = await asyncio.to_thread(area_of, request.query_params.get("area", "")[:200])
+        return json_of({"box": found.box} if isinstance(found, Area) else {"problem": found})
 
     async def towns(self, request: Request) -> Response:
         most = number(request, "n", SHOWN_TOWNS, MOST_TOWNS)

@@ -16,7 +16,7 @@ from streams.dashboard.filters import Filter, folded_text
 from streams.dashboard.readings import Said, readings
 from streams.outputs.printable import web_link
 
-__all__ = ["AlertPage", "Board", "Category", "Kept", "OpenCount", "fitting", "kinds_beside", "spread"]
+__all__ = ["AlertPage", "Board", "Category", "Kept", "OpenCount", "fitting", "kinds_beside", "spread", "without_author"]
 
 MATCHES_KEPT = 6  # of a post (the page unfolds from three): a text made of query sentences matches 25 queries
 CROWD_SHARE, CROWD_LEAST = 0.2, 5  # of a page's places, for one cluster, text or account; never fewer than so many
@@ -95,6 +95,12 @@ def kinds_beside(query_id: str, kind: Kind) -> tuple[Kind, ...]:
     return (kind,) if is_notice(query_id) else AID
 
 
+def without_author(alert: Alert) -> Alert:
+    """The alert as anybody gets it: only web links, no author."""
+    post = msgspec.structs.replace(alert.post, url=web_link(alert.post.url), author=None)
+    return msgspec.structs.replace(alert, post=post)
+
+
 class Board:
     """The newest `most` alerts and clusters. Feeding it the same thing twice, or old things late, changes nothing.
 
@@ -170,12 +176,13 @@ class Board:
     def shown(self, alert: Alert, wanted: Filter | None = None) -> Shown:
         """The alert as the page gets it: only web links, no author, and nothing of a post that was deleted or edited
         away."""
-        post = msgspec.structs.replace(alert.post, url=web_link(alert.post.url), author=None)
+        told = without_author(alert)
         if alert.status == "withdrawn":
-            post = msgspec.structs.replace(post, text="", url=None, geo=None, places=[])
+            gone = msgspec.structs.replace(told.post, text="", url=None, geo=None, places=[])
+            told = msgspec.structs.replace(told, post=gone)
         here = self._folded.get(alert.alert_id)
         return Shown(
-            msgspec.structs.replace(alert, post=post),
+            told,
             self._ranks.get(alert.alert_id, 0),
             self.repeats.get(alert.post.id, 0),
             0 if here is None else self._crowds.gave_way(alert),

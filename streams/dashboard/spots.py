@@ -43,10 +43,11 @@ class Spot(Struct, frozen=True, omit_defaults=True):
 
 
 class Spots(Struct, frozen=True, omit_defaults=True):
-    """Answer of /api/spots. standing: all posts that fit and stand, those that say nothing of where they are too. box:
-    the area that was asked for, south, west, north, east; problem: why there is none of what was asked for."""
+    """Answer of /api/spots. placed: posts that are somewhere, of the MOST biggest spots or not; standing: all that fit
+    and stand. box: the area that was asked for, south, west, north, east; problem: why there is none."""
 
     spots: list[Spot]
+    placed: int
     standing: int
     box: tuple[float, ...] | None = None
     problem: str = ""
@@ -65,7 +66,8 @@ def spots(kept: Sequence[Kept], wanted: Filter, said: Said) -> Spots:
         elif alert.post.places:
             by_place.setdefault(_place(alert.post.places[0]), []).append(alert)
     biggest = sorted(by_place.items(), key=lambda item: -len(item[1]))[:MOST]
-    found = Spots([_spot(place, alerts, said) for place, alerts in biggest], standing)
+    placed = sum(map(len, by_place.values()))
+    found = Spots([_spot(place, alerts, said) for place, alerts in biggest], placed, standing)
     if not wanted.area:
         return found
     area = area_of(wanted.area)

@@ -1,15 +1,16 @@
 """Alerts as CSV with the hashtags of HXL 1.1 (https://hxlstandard.org) in the second row: for spreadsheets, and for the
 tools of humanitarian data that read them.
 
-A line is an alert as it stands; followed, one comes again with each change of it, withdrawn ones without their text. A
-cell that a spreadsheet would take for a formula begins with an apostrophe: posts are written by strangers (OWASP, "CSV
-Injection").
+A line is an alert as it stands; followed, one comes again with each change of it, withdrawn ones without their text and
+place. What a spreadsheet would take for a formula gets an apostrophe before it, also where ; or | parts the cells:
+posts are written by strangers (OWASP, "CSV Injection").
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from models.records import Alert, Geo, NamedPlace
@@ -18,17 +19,19 @@ from streams.outputs.printable import printable, web_link
 
 __all__ = ["as_csv", "csv_lines"]
 
-FORMULAS = ("=", "+", "-", "@")
+# Where a cell may begin in a spreadsheet that takes ; or | for a comma, and what it takes for a formula there
+_FORMULA = re.compile(r"""(^|[;|])(?=[\s"']*[=+\-@＝＋－＠])""")
 
 Cell = str | float | None
 
 
 def _named(alert: Alert) -> NamedPlace | None:
-    return alert.post.places[0] if alert.post.places and alert.post.geo is None else None
+    here = alert.status == "active" and alert.post.places and alert.post.geo is None
+    return alert.post.places[0] if here else None
 
 
 def _where(alert: Alert) -> Geo | NamedPlace | None:
-    return alert.post.geo or _named(alert)
+    return (alert.post.geo or _named(alert)) if alert.status == "active" else None
 
 
 def _of(part: object, name: str) -> Cell:
@@ -55,7 +58,7 @@ COLUMNS: tuple[tuple[str, str, Callable[[Alert], Cell]], ...] = (
     ("posted", "#date+posted", lambda a: a.post.created_at),
     ("seen", "#date+seen", lambda a: a.seen_at),
     ("source", "#meta+source", lambda a: a.post.source),
-    ("link", "#meta+url", lambda a: web_link(a.post.url)),
+    ("link", "#meta+url", lambda a: web_link(a.post.url) if a.status == "active" else ""),
     ("cluster", "#meta+cluster", lambda a: a.cluster_id),
     ("status", "#status+alert", lambda a: a.status),
     ("alert", "#meta+id", lambda a: a.alert_id),
@@ -84,8 +87,7 @@ def csv_lines(alerts: Iterable[Alert], judged: Mapping[str, str] | None = None) 
 def _safe(cell: Cell) -> Cell:
     if not isinstance(cell, str):
         return cell
-    told = printable(cell)
-    return f"'{told}" if told.startswith(FORMULAS) else told
+    return _FORMULA.sub(r"\1'", printable(cell))
 
 
 def _line(row: Iterable[Cell]) -> str:

@@ -68,6 +68,17 @@ def test_a_verdict_is_taught_measured_and_taken_back(server, settings):
     assert POST(f"{server.url}/api/labels/undo", json=back).status_code == 400
 
 
+def test_what_somebody_takes_care_of_leaves_every_open_map(browser, server):
+    shown = GET(f"{server.url}/api/alerts").json()["alerts"]
+    placed = [one["alert"] for one in shown if one["alert"]["post"].get("geo")]
+    assert placed
+    for page in opened(browser, server, {"width": 1440, "height": 900}, "/?map=1"):
+        expect(page.locator("#map-note")).to_contain_text(f"{len(placed)} of 12 posts")
+        sent = {"alert_id": placed[0]["alert_id"], "verdict": "handled", "by": "Ada"}
+        assert POST(f"{server.url}/api/labels", json=sent).status_code == 200
+        expect(page.locator("#map-note")).to_contain_text(f"{len(placed) - 1} of 11 posts")
+
+
 def test_nobody_elses_page_can_teach(server, settings):
     alert = GET(f"{server.url}/api/alerts").json()["alerts"][0]["alert"]
     sent = {"alert_id": alert["alert_id"], "verdict": "wrong", "by": "Eve"}

@@ -17,6 +17,7 @@ from tests.dashboard.invented import invent
 from tests.dashboard.seeding import fill
 from tests.dashboard.serving import Served, served, settings_for
 from tests.dashboard.test_page_for_everyone import LOW_CONTRAST
+from tests.dashboard.test_page_layout import held_back
 from tests.waiting import PATIENCE_S
 
 WIDE = {"width": 1440, "height": 900}
@@ -130,7 +131,7 @@ def test_marks_that_would_lie_on_each_other_are_one_and_part_nearer_by(browser, 
 def test_only_what_the_map_shows_is_listed_when_somebody_asks_for_it(browser, server):
     for page in opened(browser, server, WIDE, "/?map=1&area=Jacmel"):
         expect(cards(page)).to_have_count(2)
-        for _ in range(4):  # as far as Les Cayes and Gonaïves
+        for _ in range(6):  # as far as Les Cayes and Gonaïves
             page.locator("#zoom-out").click()
         page.locator("#only-here").click()
         expect(page.locator("#chips")).to_contain_text("around 18.")
@@ -144,11 +145,20 @@ def test_a_new_post_comes_onto_the_map_by_itself(page, server):
 
 
 @pytest.mark.parametrize(
-    "area, painted", [("22,4,24,6", True), ("29,-41,31,-39", False), ("-18.1,177.7,-17.6,178.3", True)]
+    "area, painted",
+    [
+        ("22,4,24,6", True),
+        ("-18.1,177.7,-17.6,178.3", True),
+        ("65.5,-46,66.5,-44", True),
+        ("29,-41,31,-39", False),
+        ("67,-1,69,1", False),
+    ],
 )
 def test_land_is_painted_and_the_sea_is_not(browser, server, area, painted):
-    for page in opened(browser, server, WIDE, f"/?map=1&area={area}"):
-        expect(page.locator("#map-note")).to_contain_text("posts that stand")
+    for page in opened(browser, server, WIDE, "/?map=1&area=22,4,24,6"):
+        page.wait_for_function(f"() => ({PAINTED})()[3] === 255")  # land, so the outlines are there
+        page.evaluate("area => history.replaceState(null, '', `?map=1&area=${area}`)", area)
+        page.evaluate("dispatchEvent(new PopStateEvent('popstate'))")
         page.wait_for_function(f"opaque => ({PAINTED})()[3] === opaque", arg=255 if painted else 0)
 
 
@@ -181,16 +191,16 @@ def test_the_map_is_moved_by_keys_and_by_dragging(page):
 def test_who_scrolls_past_the_map_does_not_zoom_it_and_who_stands_on_it_does(page):
     expect(spot(page, "Jacmel")).to_be_visible()
     before = [position(page, name) for name in ("Jacmel", "Gonaïves")]
-    page.locator("#chart").hover(position={"x": 20, "y": 20})
-    page.mouse.wheel(0, -240)
+    page.locator(".sheet").hover()
+    page.mouse.wheel(0, -120)
     page.locator("#chart").focus()
     assert [position(page, name) for name in ("Jacmel", "Gonaïves")] == before
     page.evaluate("scrollTo(0, 0); document.querySelector('.feed').scrollTo(0, 0)")
     held = page.evaluate(MOVED)
-    page.mouse.wheel(0, -240)
+    page.mouse.wheel(0, -120)
     page.wait_for_function(f"before => {MOVED} !== before", arg=held)
     after = [position(page, name) for name in ("Jacmel", "Gonaïves")]
-    assert after[0][1] - after[1][1] == pytest.approx(2 * (before[0][1] - before[1][1]), rel=0.02)
+    assert after[0][1] - after[1][1] == pytest.approx(2**0.5 * (before[0][1] - before[1][1]), rel=0.02)
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
@@ -230,3 +240,65 @@ def test_towns_of_an_area_are_told_biggest_first(server):
     told = httpx.get(f"{server.url}/api/towns?area=Haiti&n=3", timeout=PATIENCE_S).json()
     every = [p for p in Gazetteer.bundled().towns((17.9, -74.6, 20.2, -71.5), 500) if p.country == "HT"]
     assert [town["name"] for town in told] == [p.name for p in sorted(every, key=lambda p: -p.people)[:3]]
+
+
+def test_a_mark_that_somebody_steps_to_moves_no_other_and_what_is_not_seen_is_not_stepped_to(browser, server):
+    for page in opened(browser, server, WIDE, "/?map=1&area=Les Cayes"):
+        expect(spot(page, "Les Cayes")).to_be_visible()
+        expect(spot(page, "Jacmel")).to_be_hidden()
+        before = position(page, "Les Cayes")
+        page.locator("#chart").focus()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        page.locator("#spots").evaluate("box => box.scrollTo(300, 0)")
+        assert position(page, "Les Cayes") == before
+
+
+def test_a_map_closed_before_anything_came_begins_where_most_posts_are_once_it_is_opened_again(browser, server):
+    for page in opened(browser, server, WIDE):
+        late = held_back(page, "**/api/spots*")
+        with page.expect_request("**/api/spots*"):
+            page.keyboard.press("m")
+        page.keyboard.press("m")
+        late[0].continue_()
+        page.unroute("**/api/spots*")
+        page.keyboard.press("m")
+        expect(page.locator("#spots .spot")).to_have_count(5)  # at the scale of a country, not of the world
+
+
+def test_posts_too_near_to_be_parted_are_reached_together(browser, server):
+    here = Geo(18.2355, -72.5353)  # 200 m from what Jacmel is taken for
+    server.call(lambda view: view.put_alerts([invent(95, text="at the market", at=time.time(), geo=here)]))
+    for page in opened(browser, server, WIDE, "/?map=1&area=Jacmel"):
+        expect(cards(page)).to_have_count(3)
+        mark = page.locator("#spots .spot:not([hidden])")
+        expect(mark).to_have_count(1)
+        mark.click()
+        expect(page.locator("#chips")).to_contain_text("around 18.2")
+        expect(cards(page)).to_have_count(3)
+
+
+def test_the_browsers_own_keys_stay_the_browsers(page):
+    expect(spot(page, "Jacmel")).to_be_visible()
+    before = position(page, "Jacmel")
+    page.locator("#chart").focus()
+    for key in ("Control+-", "Alt+ArrowUp"):
+        page.keyboard.press(key)
+    assert position(page, "Jacmel") == before
+
+
+def test_a_drag_ends_where_the_button_was_let_go_unseen_and_another_button_drags_nothing(page):
+    expect(spot(page, "Jacmel")).to_be_visible()
+    before = position(page, "Jacmel")
+    for button in (0, 2):
+        page.evaluate(
+            """button => {
+              const sheet = document.querySelector(".sheet"), { x, y } = sheet.getBoundingClientRect();
+              const send = (type, dx, more) => sheet.dispatchEvent(
+                new PointerEvent(type, { pointerId: 1, clientX: x + dx, clientY: y + 20, bubbles: true, ...more }));
+              send("pointerdown", 20, { button, buttons: button ? 2 : 1 });
+              send("pointermove", 90, { button: -1, buttons: 0 });
+            }""",
+            button,
+        )
+    assert position(page, "Jacmel") == before

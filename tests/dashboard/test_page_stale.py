@@ -78,8 +78,17 @@ def test_a_problem_can_be_read_under_what_lies_above_it_and_be_put_away(browser,
         page.locator('.levels [data-value="suggestion"]').click()
         problem = page.get_by_role("alert").and_(page.locator("#problem"))
         expect(problem).to_contain_text("could not be fetched")
+        page.evaluate(
+            "window.figures = 0; new EventSource('/events').addEventListener('stats', () => window.figures++)"
+        )
+        page.wait_for_function("() => window.figures > 2")  # new figures do not wipe it away before anybody read it
         problem.get_by_role("button", name="Hide this").click()  # nothing lies over it
         expect(problem).to_be_hidden()
+        page.locator('.levels [data-value="alert"]').click()
+        expect(problem).to_be_visible()
+        page.unroute("**/api/alerts?*")
+        page.locator('.levels [data-value=""]').click()
+        expect(problem).to_be_hidden()  # what failed went well
 
 
 def test_the_rate_is_not_read_out_every_second_and_the_health_is(page):

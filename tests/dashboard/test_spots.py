@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.areas import Area, area_of
+from models.areas import Area, area_of, lies_there
 from models.feedback.records import label_alert
-from models.places.gazetteer import Gazetteer
+from models.places.gazetteer import Gazetteer, radius_km
 from models.records import Alert, Geo, NamedPlace
 from streams.dashboard.filters import Filter
 from streams.dashboard.page_model import Board, fitting
@@ -56,7 +56,7 @@ def test_every_open_post_that_says_where_it_is_or_names_a_place_is_counted_once(
     kept = board_of(told).kept()
     found = spots(kept, Filter(), {})
     standing = [alert for alert, _, _ in kept if alert.status == "active"]
-    assert found.standing == len(standing)
+    assert found.standing == len(standing) and found.placed == sum(map(says_where, standing))
     counted = sum((Counter(spot.kinds) for spot in found.spots), Counter())
     assert counted == Counter(alert.kind for alert in standing if says_where(alert))
 
@@ -94,6 +94,17 @@ def test_an_area_takes_what_lies_in_it_and_no_wider_place(told, asked):
 
     found, _ = fitting(kept, Filter(area=asked))
     assert [alert.alert_id for alert, _, _ in found] == [alert.alert_id for alert, _, _ in kept if fits(alert)]
+
+
+def test_every_country_and_province_lies_in_its_own_area():
+    gazetteer = Gazetteer.bundled()
+    for index in range(0, len(gazetteer), 7):
+        if not gazetteer.is_wide(index):
+            continue
+        place = gazetteer.place(index)
+        told = NamedPlace("x", place.full_name, place.kind, place.lat, place.lon, round(place.radius_km, 1), 0.9)
+        area = Area(place.box, radius_km(place.box))
+        assert lies_there(area, invent(1, at=NOW, places=[told]).post), place
 
 
 def test_a_map_shows_what_lies_beside_the_area_that_is_wanted_too():

@@ -10,7 +10,7 @@ import pytest
 
 import streams
 from models.places.gazetteer import Gazetteer
-from training.outlines import UNITS, Config, main, outlines
+from training.outlines import UNITS, Config, closed, main, outlines, unwrapped
 
 # Two countries side by side, from 0 to 2 degrees east: line 0 is the border, 1 the west coast, 2 the east coast.
 TWO = {
@@ -35,12 +35,13 @@ def points(numbers: list[int]) -> list[tuple[float, float]]:
 
 
 def on_land(rings: list[list[tuple[float, float]]], lon: float, lat: float) -> bool:
-    """By the even-odd rule: how often does a line to the east cross a coast."""
+    """By the even-odd rule: how often does a line to the east cross a coast. Outlines go on beyond the date line."""
     crossings = 0
     for ring in rings:
         for (x, y), (u, v) in zip(ring, ring[1:], strict=False):
-            if (y > lat) != (v > lat) and lon < x + (lat - y) / (v - y) * (u - x):
-                crossings += 1
+            if (y > lat) != (v > lat):
+                at = x + (lat - y) / (v - y) * (u - x)
+                crossings += sum(lon + turn < at for turn in (-360, 0, 360))
     return crossings % 2 == 1
 
 
@@ -59,6 +60,15 @@ def test_a_line_that_is_run_backwards_ends_where_it_begins():
     turned["arcs"][2] = [[4, 2], [2, 0], [0, -2], [-2, 0]]
     turned["objects"]["land"]["geometries"][0]["arcs"] = [[[1, ~2]]]
     assert points(outlines(turned)["land"][0]) == points(outlines(TWO)["land"][0])
+
+
+def test_a_line_across_the_date_line_goes_on_beyond_it_and_a_ring_around_the_pole_is_closed_along_it():
+    around = [(x * UNITS, -70 * UNITS) for x in (-180, -60, 60, 180, -180)]
+    assert unwrapped(around) == [*around[:4], (180 * UNITS, -70 * UNITS)]
+    assert unwrapped([(179_000, 0), (-179_000, 1_000), (178_000, 0)]) == [(179_000, 0), (181_000, 1_000), (178_000, 0)]
+    pole = [(180 * UNITS, -90 * UNITS), (-180 * UNITS, -90 * UNITS), around[0]]
+    assert closed(unwrapped(around)) == [*unwrapped(around), *pole]
+    assert closed([(0, 0), (1, 1), (0, 0)]) == [(0, 0), (1, 1), (0, 0)]
 
 
 def test_the_job_writes_what_the_page_reads(tmp_path, capsys):
@@ -80,6 +90,21 @@ AROUND = [(0.0, 0.0), *((x, y) for x in (-0.1, 0.0, 0.1) for y in (-0.1, 0.0, 0.
 def test_the_biggest_towns_of_the_world_lie_on_the_land_that_comes_with_the_page_or_at_its_coast(bundled):
     for town in Gazetteer.bundled().towns((-90.0, -180.0, 90.0, 180.0), 300):
         assert any(on_land(bundled, town.lon + x, town.lat + y) for x, y in AROUND), town
+
+
+def test_no_outline_runs_around_the_world_but_along_a_pole(bundled):
+    for ring in bundled:
+        for (x, y), (u, v) in zip(ring, ring[1:], strict=False):
+            assert abs(u - x) <= 180 or y == v == -90, (x, y, u, v)
+
+
+@pytest.mark.parametrize(
+    "lon, lat, dry",
+    [(-45, 66, True), (25, 67, True), (-150, 67, True), (179.5, 66.5, True), (-179.5, 66.5, True), (178, -17.8, True),
+     (0, -85, True), (0, 68, False), (-140, 71.2, False), (0, 71.2, False), (-90, -16.52, False), (60, -16.5, False)],
+)  # fmt: skip
+def test_land_that_crosses_the_date_line_is_land_and_nothing_else_is(bundled, lon, lat, dry):
+    assert on_land(bundled, lon, lat) is dry
 
 
 @pytest.mark.parametrize("lon, lat", [(-40.0, 30.0), (-140.0, -30.0), (75.0, -30.0), (18.0, 35.0), (-75.0, 15.0)])

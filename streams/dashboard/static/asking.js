@@ -15,10 +15,18 @@ export async function post(path, body) {
   return answer.status === 204 ? null : answer.json();
 }
 
-export function problem(text) {
-  const told = $("problem").firstElementChild;
-  if (told.textContent !== text) told.textContent = text;
+const told = { figures: "", page: "" }; // what the dashboard says of itself each second, and what failed here
+
+// Say what is wrong, or with "" that it is no longer. It stays until then, or until somebody puts it away.
+export function problem(text, from = "page") {
+  if (told[from] === text) return;
+  told[from] = text;
+  shown(told.figures || told.page);
+}
+
+function shown(text) {
+  $("problem").firstElementChild.textContent = text;
   $("problem").hidden = !text;
 }
 
-$("problem").lastElementChild.addEventListener("click", () => problem(""));
+$("problem").lastElementChild.addEventListener("click", () => { told.page = ""; shown(""); });

@@ -18,7 +18,7 @@ export function drawBeside() {
   bars("langs", known.state.stats.langs, "lang", language, wanted);
   bars("sources", known.state.stats.sources, "source", (s) => s, wanted);
   $("cluster-count").textContent = known.state.stats.clusters ? `of ${number(known.state.stats.clusters)}` : "";
-  if (known.state.stats.problem !== "starting") problem(known.state.stats.problem);
+  if (known.state.stats.problem !== "starting") problem(known.state.stats.problem, "figures");
   drawClusters();
 }
 

@@ -11,6 +11,7 @@ export const down = (lat) => {
   const s = Math.sin((Math.max(-85, Math.min(85, lat)) * Math.PI) / 180);
   return 0.5 - Math.log((1 + s) / (1 - s)) / (4 * Math.PI);
 };
+const width = (west, east) => (east === west ? 0 : (((across(east) - across(west)) % 1) + 1) % 1 || 1); // from -180 to 180 it is a whole world
 const lonOf = (x) => ((((x - 0.5) * 360 + 180) % 360) + 360) % 360 - 180;
 const latOf = (y) => (Math.atan(Math.sinh(Math.PI * (1 - 2 * y))) * 180) / Math.PI;
 
@@ -22,7 +23,7 @@ export function kmBetween(a, b) {
 
 // [longitude, latitude, step, step, …] → points on the world, and the box they fill.
 function line(numbers) {
-  const points = new Float64Array(numbers.length), box = [1, 1, 0, 0];
+  const points = new Float64Array(numbers.length), box = [Infinity, 1, -Infinity, 0];
   let lon = 0, lat = 0;
   for (let i = 0; i < numbers.length; i += 2) {
     lon += numbers[i]; lat += numbers[i + 1];
@@ -38,7 +39,7 @@ export function chart(canvas, moved, namesOf) {
   const pen = canvas.getContext("2d");
   let outlines = { land: [], borders: [] }, towns = [], frame = null, marks = []; // frame: the area that was asked for; marks: what lies on the sheet
   let at = { x: 0.5, y: 0.5, k: LEAST }; // the middle on the world, and how many pixels wide that is
-  let due = 0, resting = 0;
+  let due = 0, resting = 0, asked = 0;
 
   const size = () => [canvas.clientWidth, canvas.clientHeight];
 
@@ -71,13 +72,17 @@ export function chart(canvas, moved, namesOf) {
     return [latOf(Math.min(1, at.y + high)), lonOf(at.x - wide), latOf(Math.max(0, at.y - high)), lonOf(at.x + wide)];
   }
 
+  // Show a box whole; false while there is no room to show anything.
   function fit([south, west, north, east]) {
-    const [w, h] = size(), wide = ((across(east) - across(west)) % 1 + 1) % 1, high = down(south) - down(north);
-    if (w && h) go(across(west) + wide / 2, down(north) + high / 2, Math.min(w / Math.max(wide, 1e-6), h / Math.max(high, 1e-6), MOST / 4) * 0.8);
+    const [w, h] = size(), wide = width(west, east), high = down(south) - down(north);
+    if (w && h) go(across(west) + wide / 2, down(north) + high / 2, Math.min(w / Math.max(wide, 1e-6), h / Math.max(high, 1e-6), MOST) * 0.8);
+    return Boolean(w && h);
   }
 
   async function name() {
-    towns = await namesOf(box());
+    const question = ++asked, found = await namesOf(box());
+    if (question !== asked) return;
+    towns = found;
     draw();
   }
 
@@ -96,7 +101,7 @@ export function chart(canvas, moved, namesOf) {
     pen.strokeStyle = style.stroke;
     pen.stroke();
     if (frame) {
-      const [x, y] = place(frame[2], frame[1]), wide = ((across(frame[3]) - across(frame[1])) % 1 + 1) % 1;
+      const [x, y] = place(frame[2], frame[1]), wide = width(frame[1], frame[3]);
       pen.setLineDash([5, 4]);
       pen.strokeStyle = style.color;
       pen.strokeRect(x, y, wide * at.k, (down(frame[0]) - down(frame[2])) * at.k);
@@ -110,7 +115,7 @@ export function chart(canvas, moved, namesOf) {
   function trace(lines, w, h) {
     const left = at.x - w / 2 / at.k, top = at.y - h / 2 / at.k, right = at.x + w / 2 / at.k, bottom = at.y + h / 2 / at.k;
     pen.beginPath();
-    for (let world = Math.floor(left); world <= Math.floor(right); world++) {
+    for (let world = Math.floor(left) - 1; world <= Math.floor(right) + 1; world++) { // some outlines reach beyond the date line
       for (const { points, box } of lines) {
         if (box[0] + world > right || box[2] + world < left || box[1] > bottom || box[3] < top) continue;
         let px = NaN, py = NaN;
@@ -150,27 +155,31 @@ export function chart(canvas, moved, namesOf) {
     pen.fillText(told < 1 ? `${Math.round(told * 1000)} m` : `${told} km`, 10, h - 15);
   }
 
-  const fingers = new Map();
-  canvas.addEventListener("pointerdown", (event) => {
-    fingers.set(event.pointerId, [event.offsetX, event.offsetY]);
-    canvas.setPointerCapture(event.pointerId);
+  const sheet = canvas.parentElement, fingers = new Map(); // marks lie on the sheet too: a drag may begin on one
+  const point = (event) => { const { left, top } = canvas.getBoundingClientRect(); return [event.clientX - left, event.clientY - top]; };
+  sheet.addEventListener("pointerdown", (event) => {
+    if (event.button || event.target.closest(".zoom")) return;
+    fingers.set(event.pointerId, point(event));
   });
-  canvas.addEventListener("pointermove", (event) => {
-    const before = fingers.get(event.pointerId), now = [event.offsetX, event.offsetY];
+  sheet.addEventListener("pointermove", (event) => {
+    const before = fingers.get(event.pointerId), now = point(event);
     if (!before) return;
+    if (!event.buttons) return fingers.delete(event.pointerId); // it was let go where nobody told us
+    if (event.target === canvas) canvas.setPointerCapture(event.pointerId); // not before it moves: a click on a mark is the mark's
     const other = [...fingers].find(([id]) => id !== event.pointerId)?.[1];
     fingers.set(event.pointerId, now);
     if (other) zoom(Math.hypot(now[0] - other[0], now[1] - other[1]) / Math.max(1, Math.hypot(before[0] - other[0], before[1] - other[1])), (now[0] + other[0]) / 2, (now[1] + other[1]) / 2);
     else go(at.x - (now[0] - before[0]) / at.k, at.y - (now[1] - before[1]) / at.k, at.k);
   });
-  for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, (event) => fingers.delete(event.pointerId));
-  canvas.addEventListener("dblclick", (event) => zoom(2, event.offsetX, event.offsetY));
-  canvas.addEventListener("wheel", (event) => {
-    if (!event.ctrlKey && document.activeElement !== canvas) return; // who scrolls past does not zoom
+  for (const end of ["pointerup", "pointercancel"]) addEventListener(end, (event) => fingers.delete(event.pointerId));
+  canvas.addEventListener("dblclick", (event) => zoom(2, ...point(event)));
+  sheet.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !sheet.contains(document.activeElement)) return; // who scrolls past does not zoom
     event.preventDefault();
-    zoom(2 ** (-event.deltaY / (event.deltaMode ? 6 : 240)), event.offsetX, event.offsetY);
+    zoom(2 ** (-event.deltaY / (event.deltaMode ? 6 : 240)), ...point(event));
   }, { passive: false });
   canvas.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return; // the browser's own
     const step = KEYS[event.key], factor = { "+": 2, "=": 2, "-": 0.5 }[event.key];
     if (step) go(at.x + step[0] / at.k, at.y + step[1] / at.k, at.k);
     else if (factor) zoom(factor);

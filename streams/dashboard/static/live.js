@@ -20,6 +20,7 @@ export async function fetchAlerts() {
   try {
     const answer = await get(`/api/alerts?${query()}`);
     if (question !== asked) return;
+    problem("");
     drawAlerts(answer);
     listen(answer.event_id);
   } catch (error) { problem(`The alerts could not be fetched: ${error.message}`); }
@@ -33,6 +34,7 @@ function resync() {
       known.take(await get("/api/state"));
       drawBeside();
       await fetchAlerts();
+      mapNews();
     } catch (error) {
       problem(`The state could not be fetched: ${error.message}`);
       if (events?.readyState === EventSource.CLOSED) setTimeout(resync, 3000); // nothing else would ask again
@@ -51,7 +53,7 @@ export function listen(since) {
   events.addEventListener("resync", resync);
   events.addEventListener("stats", (event) => {
     const stats = JSON.parse(event.data);
-    if (stats.taught !== known.state.stats.taught) lessons();
+    if (stats.taught !== known.state.stats.taught) { lessons(); mapNews(); }
     known.state.history = [...known.state.history.slice(1), stats.posts_per_s];
     known.state.stats = stats;
     for (const [post, n] of Object.entries(stats.repeats)) {
