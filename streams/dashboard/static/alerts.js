@@ -92,7 +92,6 @@ export function drawAlerts(alerts) {
   const any = page.alerts.length > 0, filtered = FIELDS.some((f) => wanted[f]);
   $("empty").hidden = any || Boolean(wanted.search);
   $("empty").textContent = filtered ? "No alert fits these filters. New ones that do will appear here." : "No alert yet. They appear here as posts come in.";
-  problem(known.state.stats.problem === "starting" ? "" : known.state.stats.problem);
   counted();
   drawWaiting();
 }
