@@ -109,6 +109,9 @@ async def test_a_delay_holds_up_its_own_connection_only(broker, monkeypatch):
         assert await late == (0, 1)
 
 
+CUT = ("Fetch", "Heartbeat", "Produce")
+
+
 async def test_consumers_go_on_after_their_connections_are_cut(broker):
     async with (
         AIOKafkaProducer(bootstrap_servers=broker.bootstrap, enable_idempotence=True) as producer,
@@ -125,9 +128,11 @@ async def test_consumers_go_on_after_their_connections_are_cut(broker):
         for i in range(3):
             await producer.send_and_wait("posts", b"%d" % i)
             seen.append((await consumer.getone()).value)
-            for request in ("Fetch", "Heartbeat", "Produce"):
+            for request in CUT if i < 2 else ():
                 broker.faults[request] += [Fault(drop=True)]
         assert seen == [b"0", b"1", b"2"]
+        for request in CUT:  # aiokafka (0.14) may wait for ever where its connection is cut while it leaves the group
+            broker.faults[request].clear()
 
 
 def test_a_fault_for_a_request_that_does_not_exist_is_refused():
