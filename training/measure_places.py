@@ -213,7 +213,9 @@ def main(config: Config) -> None:
         "places": len(gazetteer),
     }
     print(json.dumps(metrics, indent=1))
-    write_result(Path(config.out), config, "IDRISI-D and IDRISI-R, split dev", 0, metrics)
+    write_result(
+        Path(config.out), config, "IDRISI-D and IDRISI-R, split dev; written posts set aside; FLORES-200", 0, metrics
+    )
 
 
 PRESETS = {"all": Config()}
