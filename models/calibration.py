@@ -110,14 +110,12 @@ def material_hash(background: Sequence[str], contrast: Sequence[Query]) -> str:
     ).hexdigest()
 
 
-def read_calibration(path: Path, encoder_version: str) -> Calibration | None:
-    """The calibration stored beside a bundle; None if there is none. Raises BundleError if it is for
-    another encoder.
-    """
-    if not path.is_file():
-        return None
+def read_calibration(path: Path, encoder_version: str) -> Calibration:
+    """The calibration stored beside a bundle. Raises BundleError if it is not there, damaged, or another encoder's."""
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Calibration)
+    except OSError as error:
+        raise BundleError(f"{path} is not there: {error.strerror}") from None
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
         raise BundleError(f"{path}: {error}") from error
     if found.encoder_version != encoder_version:

@@ -123,8 +123,8 @@ def put_words(path: Path, out: Path, plain: Encoder, words: WordScores) -> Manif
     )
     core = {name: content for name, content in contents(bundle).items() if name not in ADDED or name == CARD}
     written = write_bundle(out, manifest, {**core, WORDS: words.to_bytes()})
-    clusters = read_tuned_clusters(path / CLUSTERS, bundle.id)
-    if clusters is not None:
+    if CLUSTERS in bundle.manifest.files:
+        clusters = read_tuned_clusters(path / CLUSTERS, bundle.id)
         moved = msgspec.structs.replace(clusters, encoder_version=written.id)
         written = add_file(out, CLUSTERS, msgspec.json.format(msgspec.json.encode(moved), indent=1) + b"\n")
     return written

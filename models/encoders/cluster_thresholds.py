@@ -46,13 +46,13 @@ class TunedClusters(Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-def read_tuned_clusters(path: Path, encoder_version: str) -> TunedClusters | None:
-    """The thresholds stored beside a bundle; None if there are none. Raises BundleError for another encoder's."""
-    if not path.is_file():
-        return None
+def read_tuned_clusters(path: Path, encoder_version: str) -> TunedClusters:
+    """The thresholds stored beside a bundle. Raises BundleError if they are not there, damaged, or another encoder's."""
     try:
         found = msgspec.json.decode(path.read_bytes(), type=TunedClusters)
         found.fit(ClusterConfig(lexical=found.lexical))  # checks the values
+    except OSError as error:
+        raise BundleError(f"{path} is not there: {error.strerror}") from None
     except (msgspec.MsgspecError, ConfigError) as error:
         raise BundleError(f"{path}: {error}") from error
     if found.encoder_version != encoder_version:

@@ -61,16 +61,17 @@ def pack_vectors(encoder: Encoder, texts: Sequence[str]) -> bytes:
 
 
 def read_vectors(path: Path, encoder: Encoder) -> Known:
-    """What `pack_vectors` wrote; empty if there is no such file.
+    """What `pack_vectors` wrote.
 
-    Raises VersionMismatch if they are of another encoder or dimension, BundleError if they cannot be read.
+    Raises VersionMismatch if they are of another encoder or dimension, BundleError if they are not there or cannot be
+    read.
     """
-    if not path.is_file():
-        return {}
     try:
         with safe_open(path, "numpy") as file:
             about = msgspec.json.decode((file.metadata() or {}).get("about", ""), type=_About)
             vectors = file.get_tensor("vectors")
+    except OSError as error:
+        raise BundleError(f"{path} is not there: {error}") from None
     except (SafetensorError, msgspec.MsgspecError) as error:
         raise BundleError(f"{path}: {error}") from error
     if (about.encoder_version, vectors.shape) != (encoder.version, (len(about.texts), encoder.dim)):

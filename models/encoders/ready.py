@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from models.calibration import Calibration, material_hash, read_calibration
-from models.encoders.bundle import CALIBRATION, CLUSTERS, MANIFEST, QUERY_VECTORS, Bundle, read_bundle
+from models.encoders.bundle import ADDED, CALIBRATION, CLUSTERS, MANIFEST, QUERY_VECTORS, Bundle, read_bundle
 from models.encoders.cluster_thresholds import TunedClusters, read_tuned_clusters
 from models.encoders.load import FLOOD, folder_of, load_encoder
 from models.encoders.mixture import Mixture
@@ -82,16 +82,19 @@ def load(ref: str | Path | Bundle | None = None, name: str = OWN) -> Loaded:
         raise
     except Exception as error:  # a bundle from outside fails as its libraries like; the worker keeps what it has
         raise EncoderError(f"version {name} cannot be used: {type(error).__name__}: {error}") from error
-    calibration = read_calibration(path / CALIBRATION, encoder.version)
+    # The manifest says what there is: what is gone by now is missing, and a version without it would be another one.
+    held = bundle.manifest.files if bundle else [name for name in ADDED if (path / name).is_file()]
+    calibration = read_calibration(path / CALIBRATION, encoder.version) if CALIBRATION in held else None
     if calibration is not None and (told := stale(calibration)):
         log.warning("version %s: %s", name, told)
-    clusters = read_tuned_clusters(path / CLUSTERS, encoder.version)
+    clusters = read_tuned_clusters(path / CLUSTERS, encoder.version) if CLUSTERS in held else None
     if clusters and clusters.beside and clusters.beside_version != (here := read_bundle(FLOOD).id):
         raise BundleError(
             f"{path / CLUSTERS} was measured with the static encoder {clusters.beside_version} beside it, here is "
             f"{here}: measure anew"
         )
-    return Loaded(name, encoder, calibration, read_vectors(path / QUERY_VECTORS, encoder), clusters)
+    known = read_vectors(path / QUERY_VECTORS, encoder) if QUERY_VECTORS in held else {}
+    return Loaded(name, encoder, calibration, known, clusters)
 
 
 def ready(

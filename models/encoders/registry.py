@@ -144,12 +144,14 @@ class Registry:
             self._download(version, temporary)
             found = _verified(temporary, version)
             temporary.chmod(0o755)
-            if target.exists():  # what is there was refused above
+            with contextlib.suppress(BundleError):  # another process of this machine was faster, and may be reading it
+                return _verified(target, version)
+            if target.exists():  # damaged
                 shutil.move(target, temporary.with_name(f"{temporary.name}.old"))
                 shutil.rmtree(temporary.with_name(f"{temporary.name}.old"))
             try:
                 os.rename(temporary, target)
-            except OSError:  # another process of this machine was faster
+            except OSError:  # it was faster by a moment
                 return _verified(target, version)
             return msgspec.structs.replace(found, path=target)
         finally:

@@ -64,7 +64,8 @@ def test_a_query_nobody_calibrated_alerts_above_where_it_suggests(scores):
 
 def test_a_calibration_of_another_encoder_or_a_damaged_one_is_refused(tmp_path):
     path = tmp_path / CALIBRATION
-    assert read_calibration(path, "e1") is None
+    with pytest.raises(BundleError, match="is not there"):
+        read_calibration(path, "e1")
     path.write_bytes(msgspec.json.encode(calibrated()))
     assert read_calibration(path, "e1") == calibrated()
     with pytest.raises(BundleError, match="e2"):

@@ -12,7 +12,7 @@ from models.calibration import read_calibration
 from models.clustering import ClusterConfig
 from models.clusters.vectors import vectors_of, widened
 from models.encoders import bundle as bundles
-from models.encoders.bundle import CALIBRATION, CLUSTERS, add_file, contents, read_bundle, write_bundle
+from models.encoders.bundle import CALIBRATION, CLUSTERS, QUERY_VECTORS, add_file, contents, read_bundle, write_bundle
 from models.encoders.cluster_thresholds import TunedClusters
 from models.encoders.load import FLOOD
 from models.encoders.ready import load, ready, stale
@@ -58,6 +58,16 @@ def test_cluster_thresholds_come_with_the_bundle_and_make_a_version_of_their_own
     loaded = load(registry.fetch(after, tmp_path / "cache"), after)
     assert (loaded.clusters.t_attach, loaded.clusters.t_merge) == (0.5, 0.4)
     assert load(registry.fetch(before, tmp_path / "cache"), before).clusters is None
+
+
+@pytest.mark.parametrize("name", [CALIBRATION, CLUSTERS, QUERY_VECTORS])
+def test_a_file_that_is_gone_since_it_was_verified_is_told_and_not_taken_for_none(tmp_path, name):
+    tiny_bundle(tmp_path / "v")
+    add_file(tmp_path / "v", name, in_bundle(tmp_path / "v"))
+    verified = read_bundle(tmp_path / "v")
+    (tmp_path / "v" / name).unlink()
+    with pytest.raises(BundleError, match=f"{name}.*is not there"):
+        load(verified)
 
 
 @pytest.mark.parametrize(

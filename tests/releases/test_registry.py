@@ -39,6 +39,22 @@ def test_new_thresholds_for_the_same_encoder_are_a_new_version_of_it(registry, t
     assert registry.resolve(plain) == plain
 
 
+def test_a_copy_that_another_worker_of_the_machine_put_there_meanwhile_stays_in_place(registry, tmp_path, monkeypatch):
+    """It may be reading it: thresholds that were gone for that moment were taken for none, and clusters ran together."""
+    tiny_bundle(tmp_path / "one")
+    version, cache = registry.publish(tmp_path / "one"), tmp_path / "cache"
+    download, found = Registry._download, []
+
+    def slowly(self, name, into):
+        download(self, name, into)
+        monkeypatch.setattr(Registry, "_download", download)
+        found.append(registry.fetch(name, cache).path.stat().st_ino)
+
+    monkeypatch.setattr(Registry, "_download", slowly)
+    assert registry.fetch(version, cache).path.stat().st_ino == found[0]
+    assert [path.name for path in cache.iterdir()] == [version]
+
+
 def test_publishing_again_changes_nothing_and_mends_what_was_damaged(registry, tmp_path):
     tiny_bundle(tmp_path / "one")
     version = registry.publish(tmp_path / "one")
