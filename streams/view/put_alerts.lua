@@ -14,18 +14,31 @@ local HEAD = 200 -- bytes of an alert's JSON that hold its id and its revision
 local p, most, retention, out = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {}
 local same = math.min(60, retention / 100) -- seconds
 local alerts, places, now = p .. 'alerts', p .. 'alert-places', tonumber(redis.call('TIME')[1])
+
+local function many(command, key, pairs) -- a call costs Lua more than what it does: one for all that go to the same key
+  for first = 1, #pairs, 1000 do redis.call(command, key, unpack(pairs, first, math.min(first + 999, #pairs))) end
+end
+
+local new, times, where = {}, {}, {}
 for i, alert in ipairs(cmsgpack.unpack(ARGV[4])) do
   local id, rev, seen, post, account, place = unpack(alert)
   local key, json = p .. 'alert:' .. id, ARGV[4 + i]
   local known = tonumber(string.match(redis.call('GETRANGE', key, 0, HEAD), '"revision":(%d+)')) -- nil: it is new
   if not known or known < rev then
-    if not known then redis.call('ZADD', alerts, seen, id) end
-    if not known or redis.call('ZSCORE', alerts, id) then redis.call('HSET', places, id, place) end
+    if not known then
+      new[id] = true
+      times[#times + 1] = seen
+      times[#times + 1] = id
+    end
+    if new[id] or redis.call('ZSCORE', alerts, id) then
+      where[#where + 1] = id
+      where[#where + 1] = place
+    end
     if known and redis.call('TTL', key) > retention - same then -- its cluster, a moment later: what finds it is as new
       redis.call('SET', key, json, 'KEEPTTL')
     else
       redis.call('SET', key, json, 'EX', retention)
-      for _, owner in ipairs({post, account}) do
+      for _, owner in ipairs(post == account and {post} or {post, account}) do
         local of = p .. 'alerts-of:' .. owner
         redis.call('ZADD', of, now, id)
         redis.call('ZREMRANGEBYSCORE', of, '-inf', '(' .. now - retention)
@@ -36,6 +49,8 @@ for i, alert in ipairs(cmsgpack.unpack(ARGV[4])) do
     out[#out + 1] = i - 1
   end
 end
+many('ZADD', alerts, times)
+many('HSET', places, where)
 local oldest_listed = redis.call('ZRANGE', alerts, 0, 0)[1]
 while oldest_listed and redis.call('EXISTS', p .. 'alert:' .. oldest_listed) == 0 do -- a slow stream never fills the list
   redis.call('ZREM', alerts, oldest_listed)
