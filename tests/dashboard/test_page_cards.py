@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from models.moments import rfc3339
-from models.records import Evidence, NamedPlace, Reading
+from models.records import Evidence, Geo, NamedPlace, Reading
 from tests.dashboard.browsing import cards
 from tests.dashboard.invented import invent
 
@@ -157,6 +157,29 @@ def test_a_place_that_a_post_names_stands_on_its_card_with_how_sure_that_is(page
     named = NamedPlace("Okay", "Les Cayes, Sud, HT", "town", 18.19, -73.75, 5.0, 0.62)
     server.call(lambda view: view.put_alerts([invent(986, geo=None, places=[named], at=time.time())]))
     expect(cards(page).first.locator(".place")).to_have_text("names Les Cayes, Sud, HT (62 %)")
+
+
+def test_the_place_on_a_card_leads_to_the_posts_that_are_there(page, server):
+    here, near = NamedPlace("Okay", "Les Cayes, Sud, HT", "town", 18.19, -73.75, 5.0, 0.62), Geo(18.2, -73.74)
+    sud, isles = NamedPlace("Sud", "Sud, HT", "province", 18.25, -73.8, 60.0, 0.5), Geo(-17.8, 179.99)
+    where = {
+        989: {"geo": None, "places": [here]},
+        990: {"geo": near},
+        991: {"geo": None, "places": [sud]},
+        992: {"geo": isles},
+        993: {"geo": None, "places": []},
+    }
+    told = [invent(number, at=time.time(), **fields) for number, fields in where.items()]
+    server.call(lambda view: view.put_alerts(told))
+    reached = {989: ["p989", "p990"], 990: ["p989", "p990"], 991: ["p989", "p990", "p991"], 992: ["p992"]}
+    for number, there in reached.items():
+        page.locator(f'#list > .card[data-post="p{number}"] .place').click()
+        expect(cards(page)).to_have_count(len(there))
+        assert sorted(card.get_attribute("data-post") for card in cards(page).all()) == there
+        chip = page.get_by_role("button", name=re.compile("^Remove filter area"))
+        expect(chip).to_contain_text({989: "in Les Cayes", 991: "in Sud"}.get(number, "around"))
+        chip.click()
+    expect(page.locator('#list > .card[data-post="p993"] .place')).to_be_hidden()
 
 
 def test_a_post_that_is_seen_long_after_it_was_posted_says_so_before_it_is_opened(page, server):

@@ -1,7 +1,8 @@
 // One alert as a card.
 import { choice, clone, el, link, say, styled, words } from "./dom.js";
-import { ago, full, language, moment, number, plural, short, sureness } from "./words.js";
+import { ago, areaAround, full, language, moment, number, plural, short, sureness } from "./words.js";
 
+const NEAR_KM = 5; // of a post that says where it is: what else happens there
 const LATE_MS = 600_000; // seen so long after it was posted: then both times are told
 
 const PLACE = ["whole", "open", "same", "rest", "crowded", "asked"]; // how a card stands in the list: a newer revision leaves it so
@@ -94,18 +95,22 @@ function explained(because, near) {
   if (terms.length) because.append(`${signed(terms.reduce((sum, [, n]) => sum + n, 0))} = ${terms.map(([name, n]) => `${name} ${signed(n)}`).join(" + ")}`);
 }
 
-// Where the post says it is; else the place it names, with how sure that is: a name is no position.
+// Where the post says it is; else the place it names, with how sure that is: a name is no position. It leads to the posts
+// that are there.
 function located(place, geo, named) {
   place.replaceChildren();
   place.title = "";
+  choice(place, "");
   if (!geo && named.length) {
     const [first, ...others] = named, told = (one) => `${one.name} (${Math.round(one.confidence * 100)} %)`;
-    place.title = `It names ${[first, ...others].map((one) => `“${one.said}”: ${one.name}, ${Math.round(one.confidence * 100)} % likely meant, ${one.radius_km.toFixed(0)} km around`).join("; ")}`;
+    choice(place, areaAround(first.lat, first.lon, first.radius_km, first.name));
+    place.title = `Only posts there. It names ${[first, ...others].map((one) => `“${one.said}”: ${one.name}, ${Math.round(one.confidence * 100)} % likely meant, ${one.radius_km.toFixed(0)} km around`).join("; ")}`;
     place.append("names ", el("bdi", "", told(first)), others.length ? ` +${others.length}` : "");
   }
   if (!geo) return;
   const where = `${geo.lat.toFixed(4)}, ${geo.lon.toFixed(4)}`;
-  place.title = `The post says it is at ${where}`;
+  choice(place, areaAround(geo.lat, geo.lon, NEAR_KM));
+  place.title = `The post says it is at ${where}. Only posts within ${NEAR_KM} km of it`;
   place.append("⌖", el("span", "", ` ${where}`));
 }
 

@@ -62,8 +62,20 @@ export function ago(ms, now = Date.now()) {
 
 export const around = (lat, lon) => `around ${lat.toFixed(2)}, ${lon.toFixed(2)}`;
 
+const KM_A_DEGREE = 111.2, named = new Map(); // areas that were made here of a place → its name
+
+// The area (Filter.area) that reaches so many kilometres from a point; name: what is there.
+export function areaAround(lat, lon, km, name = "") {
+  const high = km / KM_A_DEGREE, wide = high / Math.max(Math.cos((lat * Math.PI) / 180), 0.01), turned = (d) => (d < -180 ? d + 360 : d > 180 ? d - 360 : d);
+  const [west, east] = wide >= 180 ? [-180, 180] : [turned(lon - wide), turned(lon + wide)];
+  const area = [Math.max(-90, lat - high), west, Math.min(90, lat + high), east].map((d) => +d.toFixed(4)).join(",");
+  if (name) named.set(area, name);
+  return area;
+}
+
 // An area as people say it: in the place of that name, or around the middle of a box.
 export function areaName(area) {
+  if (named.has(area)) return `in ${named.get(area)}`;
   const [south, west, north, east, ...more] = area.split(",").map(Number);
   if (more.length || ![south, west, north, east].every(Number.isFinite)) return `in ${area}`;
   const lon = west + ((((east - west) % 360) + 360) % 360) / 2;
