@@ -47,7 +47,7 @@ class TunedClusters(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_tuned_clusters(path: Path, encoder_version: str) -> TunedClusters:
-    """The thresholds stored beside a bundle. Raises BundleError if they are not there, damaged, or another encoder's."""
+    """Those stored beside a bundle. Raises BundleError if they are not there, damaged, or another encoder's."""
     try:
         found = msgspec.json.decode(path.read_bytes(), type=TunedClusters)
         found.fit(ClusterConfig(lexical=found.lexical))  # checks the values

@@ -40,7 +40,7 @@ def test_new_thresholds_for_the_same_encoder_are_a_new_version_of_it(registry, t
 
 
 def test_a_copy_that_another_worker_of_the_machine_put_there_meanwhile_stays_in_place(registry, tmp_path, monkeypatch):
-    """It may be reading it: thresholds that were gone for that moment were taken for none, and clusters ran together."""
+    """It may be reading it: thresholds gone for that moment were taken for none, and clusters ran together."""
     tiny_bundle(tmp_path / "one")
     version, cache = registry.publish(tmp_path / "one"), tmp_path / "cache"
     download, found = Registry._download, []
