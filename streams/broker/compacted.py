@@ -14,11 +14,9 @@ from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as AsyncTopicPartition
-from aiokafka.errors import KafkaError
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from models.errors import CrisisError
-from streams.broker.backoff import end_task, stop_if_cancelled
+from streams.broker.backoff import end_task, stop_if_cancelled, until_done
 from streams.broker.connect import client_options, reaching, threaded_options
 from streams.broker.topics import require_topics
 from streams.config import Settings
@@ -28,7 +26,8 @@ __all__ = ["Records", "follow_compacted", "follow_table", "open_compacted", "rea
 log = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
-TRIES = 3  # of a change that is refused; then what came after it
+TRIES = 3  # of records that are refused; then what came after them
+LONGEST_S = 30.0  # between two tries of a change that is refused; another change ends the pause
 QUIET_MS = 5_000  # how long the broker keeps a question of what is new open where nothing is; news end it at once
 
 T = TypeVar("T")
@@ -93,8 +92,8 @@ async def follow_compacted(
 ) -> AsyncIterator[Records]:
     """Read the topic to its end, yield its records, and keep calling `changed` with those that come.
 
-    What `changed` or the broker refuses is told and tried again; what follows it is heard all the same: nobody would
-    miss a follower that has ended.
+    What `changed` or the broker refuses, however, is told and tried again; what follows it is heard all the same:
+    nobody would miss a follower that has ended.
     """
     consumer = AIOKafkaConsumer(
         **client_options(settings.broker), group_id=None, enable_auto_commit=False, fetch_max_wait_ms=QUIET_MS
@@ -111,8 +110,8 @@ async def follow_compacted(
                     await changed(waiting[0])
                     del waiting[0]
                     tries = 0
-            except (KafkaError, CrisisError) as error:
-                log.error("%s: a change was not taken (%s); following on", part.topic, error)
+            except Exception as error:
+                log.error("%s: a change was not taken (%r); following on", part.topic, error)
                 tries += bool(waiting)
                 if tries == TRIES:
                     del waiting[0]
@@ -145,20 +144,43 @@ def read_table(settings: Settings, topic: str, apply: Apply[T]) -> dict[str, T]:
 async def follow_table(
     settings: Settings, topic: str, apply: Apply[T], changed: Callable[[dict[str, T]], Awaitable[None]]
 ) -> AsyncIterator[dict[str, T]]:
-    """Read the topic to its end, yield what it says, and keep calling `changed` with all of it as it changes."""
+    """Read the topic to its end, yield what it says, and keep calling `changed` with all of it as it changes.
+
+    What is yielded follows the topic at once; `changed` may take its time, or fail (it embeds, it learns): it is called
+    until it takes what is newest then. So nothing that is heard is lost to a moment in which nothing works.
+    """
     table: dict[str, T] = {}
-    untold = False  # was a change refused? The table has it already, whoever follows has not
+    news = asyncio.Event()
 
     async def heard(records: Records) -> None:
-        nonlocal untold
-        untold = bool(apply(table, records)) or untold
-        if untold:
-            await changed(dict(table))
-            untold = False
+        if apply(table, records):
+            news.set()
+
+    async def newest() -> None:
+        news.clear()
+        await changed(dict(table))
+
+    async def until_news(seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await news.wait()
+
+    def refused(error: BaseException, pause_s: float) -> None:
+        log.error("%s: a change was not taken (%r); again in %.1f s", topic, error, pause_s)
+
+    async def tell() -> None:
+        while True:
+            await news.wait()
+            await until_done(newest, (Exception,), refused, longest_s=LONGEST_S, pause=until_news)
 
     async with follow_compacted(settings, topic, heard) as records:
         apply(table, records)
-        yield dict(table)
+        task = asyncio.create_task(tell(), name=f"tell-{topic}")
+        task.add_done_callback(_say_why)
+        try:
+            yield table
+        finally:
+            await end_task(task)
 
 
 async def _read_to(end: int, consumer: AIOKafkaConsumer, part: AsyncTopicPartition) -> Records:

@@ -17,7 +17,7 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -40,6 +40,7 @@ __all__ = ["Takeover"]
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+VERSION = "version"  # what a trouble is about
 
 
 class _Superseded(Exception):
@@ -60,7 +61,7 @@ class Takeover:
         most_wait_s: float = 60.0,
     ) -> None:
         self.settings = settings
-        self.trouble = ""  # why we do not serve what we should; for the worker's status
+        self._troubles: dict[str, str] = {}  # by what they are about
         self.release = Release()
         self.serving: Serving
         self._load, self._clock, self._keep_s, self._most_wait_s = load, clock, keep_s, most_wait_s
@@ -74,6 +75,13 @@ class Takeover:
         self._switched = asyncio.Condition()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="takeover")
         self._task: asyncio.Task | None = None
+        self._learning: asyncio.Task | None = None
+        self._unlearnt = asyncio.Event()  # a version serves without what people taught
+
+    @property
+    def trouble(self) -> str:
+        """Why we do not serve what we should; for the worker's status."""
+        return "; ".join(self._troubles.values())
 
     async def start(self, release: Release, queries: Sequence[Query], labels: Sequence[Label] = ()) -> None:
         """Load what is current, and what was just before it for the frames it began. Then follow in the background:
@@ -104,12 +112,15 @@ class Takeover:
         await self._switch(self._loaded[first])
         self.labels = self.labels or labels
         self._wake.set()
+        self._unlearnt.set()
         self._task = asyncio.create_task(self._follow(), name="takeover")
+        self._learning = asyncio.create_task(self._learn_what_is_not(), name="learning")
 
     async def stop(self) -> None:
-        """End the background task and its thread."""
-        if self._task is not None:
-            await end_task(self._task)
+        """End the background tasks and their thread."""
+        for task in (self._task, self._learning):
+            if task is not None:
+                await end_task(task)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def apply(self, release: Release) -> None:
@@ -118,23 +129,29 @@ class Takeover:
         self._wake.set()
 
     async def set_queries(self, queries: Sequence[Query]) -> None:
-        """Embed changed queries with every version loaded, then use them all at once."""
-        async with self._building:
-            self._queries = queries
-            for name, ready in list(self._loaded.items()):
-                self._loaded[name] = await self._compute(self._ready, ready, queries)
+        """Embed changed queries with every version loaded, then use them all at once. Raises, and tells, what went
+        wrong: then those of before are used still."""
+        with self._telling("changed queries are not taken in"):
+            async with self._building:
+                self._queries = queries
+                known = list(self._loaded.items())
+                made = {name: await self._ready(ready, queries) for name, ready in known}
+                self._loaded.update(made)
         if self._loaded and self._task is not None:
             await self._switch()
 
     async def set_labels(self, labels: Sequence[Label]) -> None:
-        """Let every version loaded learn from these labels alone, then use them all at once."""
+        """Let every version loaded learn from these labels alone, then use them all at once. Raises as
+        `set_queries`."""
         self.labels = labels
         await self._learn()
 
     async def _learn(self) -> None:
-        async with self._building:
-            for name, ready in list(self._loaded.items()):
-                self._loaded[name] = await self._compute(self._taught, ready)
+        with self._telling("what people taught is not learnt"):
+            async with self._building:
+                known = list(self._loaded.items())
+                made = {name: await self._compute(self._taught, ready) for name, ready in known}
+                self._loaded.update(made)
         if self._loaded and self._task is not None:
             await self._switch()
 
@@ -145,8 +162,15 @@ class Takeover:
         taught, self._label_vectors[ready.name] = teach(ready, self.labels, self._label_vectors.get(ready.name))
         return taught
 
-    def _ready(self, loaded: Loaded, queries: Sequence[Query]) -> Ready:
-        return self._taught(make_ready(self.settings, loaded, queries))
+    async def _ready(self, loaded: Loaded, queries: Sequence[Query]) -> Ready:
+        """With these queries, and taught; where that fails it serves meanwhile: a text that cannot be learnt from must
+        not keep workers from the next version, or from the one before."""
+        made = await self._compute(make_ready, self.settings, loaded, queries)
+        try:
+            return await self._compute(self._taught, made)
+        except Exception:
+            self._unlearnt.set()  # tried again there, and told
+            return made
 
     async def until(self, done: Callable[[Serving], bool]) -> Serving:
         """Wait for a state of `serving`."""
@@ -166,7 +190,6 @@ class Takeover:
     # -- in the background
 
     async def _follow(self) -> None:
-        await until_done(self._learn, (Exception,), self._not_learnt, longest_s=self._most_wait_s, pause=asyncio.sleep)
         while True:
             with contextlib.suppress(TimeoutError):  # looks now and then whether an old version may go
                 async with asyncio.timeout(self._keep_s / 4):  # not wait_for: in 3.11 it may swallow a cancellation
@@ -178,11 +201,16 @@ class Takeover:
                 for name in wanted:
                     await self._try_until_loaded(name)
                     await self._switch()  # the current version first; it does not wait for the staged one
-                self.trouble = ""
-                metrics.takeover_trouble.set(0)
+                self._well(VERSION)
 
-    def _not_learnt(self, error: BaseException, pause_s: float) -> None:
-        self._tell(f"what people taught is not learnt: {error!r} (again in {pause_s:.0f} s)")
+    async def _learn_what_is_not(self) -> None:
+        def again(error: BaseException, pause_s: float) -> None:
+            log.error("what people taught is learnt again in %.0f s", pause_s)
+
+        while True:
+            await self._unlearnt.wait()
+            self._unlearnt.clear()
+            await until_done(self._learn, (Exception,), again, longest_s=self._most_wait_s, pause=asyncio.sleep)
 
     async def _try_until_loaded(self, name: str) -> None:
         if name in self._loaded:
@@ -210,16 +238,29 @@ class Takeover:
                 await self._wake.wait()
             raise _Superseded
 
-    def _tell(self, trouble: str) -> None:
-        self.trouble = trouble = redacted(trouble)
+    @contextlib.contextmanager
+    def _telling(self, wrong: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self._tell(f"{wrong}: {error!r}", wrong)
+            raise
+        self._well(wrong)
+
+    def _tell(self, trouble: str, about: str = VERSION) -> None:
+        self._troubles[about] = trouble = redacted(trouble)
         log.error("%s", trouble)
         metrics.takeover_failures.inc()
         metrics.takeover_trouble.set(1)
 
+    def _well(self, about: str) -> None:
+        self._troubles.pop(about, None)
+        metrics.takeover_trouble.set(bool(self._troubles))
+
     async def _make(self, name: str) -> None:
         loaded = await self._compute(self._load, self.settings, name)
         async with self._building:
-            self._loaded[name] = await self._compute(self._ready, loaded, self._queries)
+            self._loaded[name] = await self._ready(loaded, self._queries)
             self._used_at[name] = self._clock()
 
     async def _switch(self, fallback: Ready | None = None) -> None:

@@ -73,6 +73,8 @@ class Runtime:
         self.trial = Trial(settings, self.view, self.takeover, self.bars)
         self.pace, self.skim = Pace(settings.worker.context_within_s), Skim(settings)
         self.queries: dict[str, Query] = {}
+        self._labels: Labels = {}  # as the topic has them, learnt from or not yet
+        self._asked: set[str] = set()  # keys of those whose posts were looked for among the deleted ones
         self.pseudonyms = Pseudonyms(b"")
         self.vault: Vault | None = None
         self._threads = {s: ThreadPoolExecutor(1, thread_name_prefix=s) for s in ("encode", "match", "cluster")}
@@ -88,14 +90,16 @@ class Runtime:
             self.pseudonyms = load_pseudonyms(self.settings)
             await check_key(self.redis, self.settings, self.pseudonyms)
             self.vault = Vault.of(self.settings, patient=True)
-        self.queries = await self._stack.enter_async_context(follow_queries(self.settings, self._queries_changed))
+        queries = await self._stack.enter_async_context(follow_queries(self.settings, self._queries_changed))
+        self.queries = dict(queries)
         if not self.queries:
             log.warning("the queries topic is empty: nothing can match until `crisis topics` or `crisis query add`")
         metrics.queries.set(len(self.queries))
-        labels = await self._stack.enter_async_context(follow_labels(self.settings, self._labels_changed))
-        metrics.labels.set(len(labels))
+        self._labels = await self._stack.enter_async_context(follow_labels(self.settings, self._labels_changed))
+        metrics.labels.set(len(self._labels))
         release = await self._stack.enter_async_context(follow_release(self.settings, self.takeover.apply))
-        await self.takeover.start(release, list(self.queries.values()), list(labels.values()))
+        await self.takeover.start(release, list(self.queries.values()), list(self._labels.values()))
+        await self._forget_late(self._labels)
         await self.sender.start()
         await self.trial.start()
         if languages is not None:
@@ -143,11 +147,19 @@ class Runtime:
 
     async def forget_labels(self, gone: set[str]) -> None:
         """Take back what people said about posts, or posts of accounts, that are gone: a label holds a text."""
-        held = [said.key for said in self.takeover.labels if {said.post_id, account_of(said.post_id)} & gone]
+        held = [key for key, said in self._labels.items() if {said.post_id, account_of(said.post_id)} & gone]
         if held:
             await asyncio.to_thread(publish_labels, self.settings, [], held)
 
+    async def _forget_late(self, labels: Labels) -> None:
+        """The same for labels that are heard after the deletion of their post: nobody would look for them again."""
+        fresh = {key: said.post_id for key, said in labels.items() if key not in self._asked}
+        if gone := await self.view.gone(fresh.values()):
+            await self.forget_labels(gone)
+        self._asked = {*self._asked.intersection(labels), *fresh}
+
     async def _labels_changed(self, labels: Labels) -> None:
+        await self._forget_late(labels)
         await self.takeover.set_labels(list(labels.values()))
         metrics.labels.set(len(labels))
 

@@ -19,7 +19,7 @@ from streams.config import load_settings
 from streams.releases.release import Release
 from streams.releases.takeover import Takeover
 from tests.outputs.topics import fresh_prefix
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, until
 
 WATER = Query("need.water", "need", "water", "Water", {"en": ["We need drinking water", "Our taps are dry"]})
 
@@ -92,21 +92,43 @@ async def test_a_worker_learns_from_a_label_while_it_runs_and_forgets_what_is_ta
         await takeover.stop()
 
 
-async def test_a_follower_that_could_not_take_a_change_tries_again_and_hears_those_that_come_after(
-    settings, monkeypatch, caplog
+@pytest.mark.parametrize("wrong", [ServiceError("not now"), RuntimeError("not now"), MemoryError("not now")])
+async def test_a_change_that_cannot_be_taken_in_is_tried_again_until_it_is_though_nothing_else_comes(
+    settings, monkeypatch, caplog, wrong
 ):
-    monkeypatch.setattr(compacted, "AGAIN_S", 0.0)
+    monkeypatch.setattr(compacted, "LONGEST_S", 0.0)
+    told: asyncio.Queue[int] = asyncio.Queue()
+    tries = 2 * compacted.TRIES
+
+    async def heard(labels):
+        if told.qsize() < tries:
+            told.put_nowait(len(labels))
+            raise wrong
+        told.put_nowait(-len(labels))
+
+    publish = asyncio.to_thread
+    async with asyncio.timeout(PATIENCE_S), follow_labels(settings, heard) as labels:
+        await publish(publish_labels, settings, [said(1)])
+        await until(lambda: told.qsize() > tries)
+        assert list(labels) == [said(1).key]  # what was read stands there from the first moment
+    assert [told.get_nowait() for _ in range(tries + 1)] == [*[1] * tries, -1]
+    assert f"a change was not taken ({wrong!r})" in caplog.text
+
+
+async def test_while_a_change_cannot_be_taken_in_a_later_one_is_heard_at_once_and_what_is_newest_is_taken(settings):
     told: asyncio.Queue[int] = asyncio.Queue()
 
     async def heard(labels):
         told.put_nowait(len(labels))
         if len(labels) == 1:
-            raise ServiceError("not now")
+            raise RuntimeError("not now")
 
     publish = asyncio.to_thread
     async with asyncio.timeout(PATIENCE_S), follow_labels(settings, heard):
         await publish(publish_labels, settings, [said(1)])
-        assert [await told.get() for _ in range(compacted.TRIES)] == [1] * compacted.TRIES
+        assert await told.get() == 1
         await publish(publish_labels, settings, [said(2)])
-        assert await told.get() == 2
-    assert "a change was not taken (not now)" in caplog.text
+        found = [await told.get()]
+        while found[-1] == 1:
+            found.append(await told.get())
+    assert found[-1] == 2 and told.empty()

@@ -51,13 +51,20 @@ async def test_what_cannot_be_learnt_at_a_start_is_told_and_keeps_no_version_fro
 
     monkeypatch.setattr(takeover_module, "teach", fail)
     takeover = Takeover(chosen, most_wait_s=0.01)
-    monkeypatch.setattr(takeover, "_tell", lambda trouble: (told.append(trouble), monkeypatch.undo()))
+    tell = takeover._tell
+    monkeypatch.setattr(takeover, "_tell", lambda trouble, about: (told.append(trouble), tell(trouble, about)))
     release = Release().use(names["v1"], 0.0)
     await takeover.start(release, QUERIES, said("v1"))
     await takeover.apply(release.use(names["v2"], 0.0))
-    assert (await takeover.until(lambda s: s.current.name == names["v2"])).current.matcher.feedback.corrections
+    untaught = await takeover.until(lambda s: s.current.name == names["v2"])
+    assert untaught.current.matcher.feedback is None
+    await takeover.set_queries(QUERIES[:2])
+    assert len(takeover.serving.current.queries) == 2
+    assert told and all("not learnt" in one and "too many texts" in one for one in [*told, takeover.trouble])
+    monkeypatch.setattr(takeover_module, "teach", teach)
+    assert (await takeover.until(lambda s: s.current.matcher.feedback is not None)).current.matcher.feedback.corrections
+    assert takeover.trouble == ""
     await takeover.stop()
-    assert len(told) == 1 and "too many texts" in told[0]
 
 
 @pytest.mark.parametrize("name", ["v2", "v3"])  # of the same dimension, where an old correction would fit; of another

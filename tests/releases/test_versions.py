@@ -12,6 +12,7 @@ from models.encoders.registry import OWN
 from models.errors import ServiceError
 from streams import metrics
 from streams.pipeline import stages
+from streams.releases import takeover as takeover_module
 from streams.releases.release import Release
 from streams.releases.serving import Serving
 from streams.releases.takeover import Takeover
@@ -124,7 +125,7 @@ async def test_a_version_that_cannot_be_loaded_changes_nothing_is_told_and_tried
     switched = asyncio.ensure_future(became(takeover, lambda s: s.current.name == names["v2"]))
     told = []
     tell = takeover._tell
-    takeover._tell = lambda trouble: (told.append(trouble), tell(trouble))
+    takeover._tell = lambda trouble, *about: (told.append(trouble), tell(trouble, *about))
     await takeover.apply(release.use(names["v2"], 0.0))
     await switched
     assert len(told) == 3
@@ -167,6 +168,30 @@ async def test_changed_queries_reach_every_loaded_version(takeover, shop):
     await takeover.set_queries(QUERIES[:3])
     serving = takeover.serving
     assert len(serving.current.queries) == len(serving.canary.queries) == 3
+
+
+async def test_queries_that_cannot_be_taken_in_are_told_and_leave_those_of_before_in_use(takeover, shop, monkeypatch):
+    _, names, _ = shop
+    release = Release().use(names["v1"], time.time()).stage(names["v2"], time.time(), canary=0.5)
+    await takeover.start(release, QUERIES[:2])
+    await became(takeover, lambda s: s.canary is not None)
+    made = []
+
+    def fails_at_the_second(settings, loaded, queries):
+        made.append(loaded.name)
+        if len(made) == 2:
+            raise RuntimeError("the encoder is out of memory")
+        return make_ready(settings, loaded, queries)
+
+    monkeypatch.setattr(takeover_module, "make_ready", fails_at_the_second)
+    with pytest.raises(RuntimeError):
+        await takeover.set_queries(QUERIES[:3])
+    assert "queries" in takeover.trouble and "out of memory" in takeover.trouble
+    await takeover.set_labels([])  # whatever switches next
+    assert len(takeover.serving.current.queries) == len(takeover.serving.canary.queries) == 2
+    await takeover.set_queries(QUERIES[:3])
+    assert len(takeover.serving.current.queries) == len(takeover.serving.canary.queries) == 3
+    assert takeover.trouble == ""
 
 
 async def test_a_canary_serves_its_partitions_and_a_shadow_none(takeover, shop):
