@@ -15,7 +15,10 @@
 World errors (a bad record, an unreachable broker) are these; anything else that escapes is a bug.
 """
 
+import msgspec
+
 __all__ = [
+    "UNDECODABLE",
     "BundleError",
     "ConfigError",
     "CrisisError",
@@ -28,6 +31,10 @@ __all__ = [
     "Unreadable",
     "VersionMismatch",
 ]
+
+
+# what decoding anybody's bytes may raise: msgspec tells bytes that are no UTF-8, and nesting without end, otherwise
+UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class CrisisError(Exception):

@@ -119,7 +119,7 @@ takeover_seconds = _histogram("crisis_takeover_seconds", "From starting to fetch
 takeover_failures = _counter(
     "crisis_takeover_failures_total", "Attempts to load a version that failed; the old one served on"
 )
-takeover_trouble = _gauge("crisis_takeover_trouble", "1 while this worker cannot load a version, or take in changed queries or labels")
+takeover_trouble = _gauge("crisis_takeover_trouble", "1 while this worker lacks a version, queries or labels")
 restated = _counter(
     "crisis_restated_posts_total", "Posts embedded again because their version is not loaded here", "stage"
 )

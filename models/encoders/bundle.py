@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from models.errors import BundleError
+from models.errors import UNDECODABLE, BundleError
 from models.text import Cleaning
 
 __all__ = [
@@ -39,7 +39,6 @@ __all__ = [
     "LanguageFigures",
     "MANIFEST",
     "Manifest",
-    "NO_MANIFEST",
     "QUERY_VECTORS",
     "WORDS",
     "add_file",
@@ -97,9 +96,6 @@ class Manifest(Struct, frozen=True):
     sizes: dict[str, int] = {}  # name: bytes, so that nobody fetches gigabytes of what is not it; older ones have none
 
 
-NO_MANIFEST = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)  # what decoding anybody's bytes may raise
-
-
 class Bundle(Struct, frozen=True):
     """A verified bundle: every file is what the manifest says."""
 
@@ -143,7 +139,7 @@ def read_bundle(path: str | Path) -> Bundle:
         raise BundleError(f"no encoder bundle at {path}: cannot read {MANIFEST} ({error.strerror})") from None
     try:
         format_ = msgspec.json.decode(raw, type=dict).get("format")
-    except NO_MANIFEST as error:
+    except UNDECODABLE as error:
         raise BundleError(f"{path / MANIFEST} is not JSON ({error}): truncated? copy the bundle again") from None
     if format_ not in FORMATS:
         raise BundleError(
@@ -151,7 +147,7 @@ def read_bundle(path: str | Path) -> Bundle:
         )
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)
-    except NO_MANIFEST as error:
+    except UNDECODABLE as error:
         raise BundleError(f"{path / MANIFEST} is not a manifest: {error}") from None
     for name, expected in manifest.files.items():
         if not is_file_name(name):

@@ -30,8 +30,8 @@ import fsspec
 import msgspec
 from msgspec import Struct
 
-from models.encoders.bundle import ADDED, FORMATS, MANIFEST, NO_MANIFEST, Bundle, Manifest, is_file_name, read_bundle
-from models.errors import BundleError, ConfigError, CrisisError, EncoderError, ServiceError
+from models.encoders.bundle import ADDED, FORMATS, MANIFEST, Bundle, Manifest, is_file_name, read_bundle
+from models.errors import UNDECODABLE, BundleError, ConfigError, CrisisError, EncoderError, ServiceError
 
 __all__ = ["OWN", "Registry", "version_cache"]
 
@@ -177,7 +177,7 @@ class Registry:
         published_at = self._fs.modified(path).timestamp()
         try:
             manifest = msgspec.json.decode(self._manifest(version), type=Manifest)
-        except (*NO_MANIFEST, BundleError) as error:  # one version that is none must not hide the others
+        except (*UNDECODABLE, BundleError) as error:  # one version that is none must not hide the others
             return Entry(version, published_at, problem=f"{MANIFEST}: {error}")
         if manifest.format not in FORMATS:
             return Entry(version, published_at, problem=f"format {manifest.format!r}: this version cannot read it")
@@ -251,7 +251,7 @@ def _manifest_of(path: Path, version: str) -> Manifest:
     """A manifest from outside; no name in it may lead out of its folder."""
     try:
         manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except NO_MANIFEST as error:
+    except UNDECODABLE as error:
         raise BundleError(f"{version}: {MANIFEST} is not one this version reads: {error}") from None
     if wrong := [name for name in manifest.files if not is_file_name(name) or name == MANIFEST]:
         raise BundleError(f"{version} names files it may not: {', '.join(map(repr, wrong))}")

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
-from models.errors import LabelError
+from models.errors import UNDECODABLE, LabelError
 from models.feedback.records import Label, check_label
 from streams.broker.compacted import follow_table, open_compacted, read_table
 from streams.config import Settings
@@ -34,7 +34,7 @@ def apply_records(labels: Labels, records: Iterable) -> bool:
             label = check_label(_decode(record.value)) if record.value else None
             if label is not None and label.key != key:
                 raise LabelError(f"its key is {key!r}, its post and query are {label.key!r}")
-        except (msgspec.MsgspecError, LabelError) as error:
+        except (*UNDECODABLE, LabelError) as error:
             log.error("ignored a record of the labels topic: %s", error)
             continue
         labels.pop(key, None)

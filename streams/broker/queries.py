@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
-from models.errors import QueryError
+from models.errors import UNDECODABLE, QueryError
 from models.queries import Query, check_query, without_void
 from streams.broker.compacted import follow_table, open_compacted, read_table
 from streams.config import Settings
@@ -33,7 +33,7 @@ def decode_query(key: bytes | None, value: bytes | None) -> tuple[str, Query | N
         return key.decode("utf-8", "replace"), None
     try:
         return key.decode("utf-8", "replace"), check_query(without_void(_decode(value)))
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise QueryError(f"query record {key!r}: {error}") from error
 
 

@@ -10,6 +10,7 @@ import msgspec
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from msgspec import Struct
 
+from models.errors import UNDECODABLE
 from models.posts import split_lines
 from models.records import Origin, Reject
 from streams.broker.connect import reaching, threaded_options
@@ -63,7 +64,7 @@ def read_rejects(settings: Settings, reason: str | None = None) -> Iterator[Dead
     Raises ServiceError if the broker or the topic is not there.
     """
     for place, value in _records(settings):
-        with contextlib.suppress(msgspec.MsgspecError):  # somebody else wrote to our topic
+        with contextlib.suppress(*UNDECODABLE):  # somebody else wrote to our topic
             found = _decode(value)
             if reason in (None, found.reason):
                 yield DeadLetter(place, found)
@@ -74,7 +75,7 @@ def read_retried(settings: Settings) -> set[str]:
     places: set[str] = set()
     for _, value in _records(settings):
         if value.startswith(b'{"retried":'):
-            with contextlib.suppress(msgspec.MsgspecError):
+            with contextlib.suppress(*UNDECODABLE):
                 places.update(_retried(value).retried)
     return places
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from models.errors import LabelError, Rejected
+from models.errors import UNDECODABLE, LabelError, Rejected
 from models.feedback.records import VERDICTS, Label, Verdict, check_label, label_alert, read_label
 from models.moments import rfc3339, told
 from models.records import Alert
@@ -161,7 +161,7 @@ def import_labels(settings: Settings, file: BinaryIO) -> None:
             continue
         try:
             said = read_label(line)
-        except (msgspec.MsgspecError, LabelError, Rejected) as error:
+        except (*UNDECODABLE, LabelError, Rejected) as error:
             raise LabelError(f"line {number}: {error}") from error
         newest = max((x for x in (given.get(said.key), known.get(said.key)) if x), key=lambda x: x.at, default=None)
         if newest is None or newest.at < said.at:

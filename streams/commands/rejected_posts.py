@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from models.cutting import count_items
-from models.errors import Rejected
+from models.errors import UNDECODABLE, Rejected
 from models.records import EmbeddedFrame, Frame, MatchedFrame, Origin, Post, Reject
 from streams.broker.rejects import READS, RETRIED, records_of
 from streams.config import Settings
@@ -43,7 +43,7 @@ def taken_out(
             try:
                 yield Frame(reject.origin, [_post(reject.raw)])
                 made_of.append(reject)
-            except msgspec.MsgspecError:
+            except UNDECODABLE:
                 not_so[f"of the post only the first {len(reject.raw):,} bytes are kept"] += 1
         elif reject.reason != "worker_died" or reject.stage not in KINDS:
             not_so[f"no frame of ours: somebody else wrote to {READS.get(reject.stage, 'a topic')}"] += 1

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from models.encoders.ready import Ready
-from models.errors import CrisisError, Rejected
+from models.errors import UNDECODABLE, CrisisError, Rejected
 from models.feedback.teach import teach
 from models.moments import rfc3339
 from models.moving_words import moving_words, moving_words_told
@@ -194,7 +194,7 @@ def _frames(settings: Settings, topic: str, last_s: float, kind: type[F]) -> Ite
 
 def _refused(settings: Settings, pseudonyms: Pseudonyms, post_id: str) -> str:
     for letter in read_rejects(settings):
-        with contextlib.suppress(ValueError, AttributeError, msgspec.MsgspecError):
+        with contextlib.suppress(ValueError, AttributeError, *UNDECODABLE):
             raw = letter.reject.raw
             found = msgspec.msgpack.decode(raw) if letter.reject.stage == "embed" else json.loads(raw)
             if pseudonyms.id(str(found.get("id"))) == post_id:

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from models.areas import area_of
-from models.errors import LabelError, QueryError
+from models.errors import UNDECODABLE, LabelError, QueryError
 from streams.dashboard.access import Role
 from streams.dashboard.feed import Event
 from streams.dashboard.filters import Filter
@@ -84,7 +84,7 @@ async def sent(request: Request, kind: type[T]) -> T:
         raise LabelError(f"at most {LONGEST_LABEL} bytes")
     try:
         return msgspec.json.decode(body, type=kind)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise LabelError(str(error)) from error
 
 

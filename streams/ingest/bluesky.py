@@ -21,7 +21,7 @@ from msgspec import Struct
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
 
-from models.errors import ConfigError, Rejected, ServiceError
+from models.errors import UNDECODABLE, ConfigError, Rejected, ServiceError
 from models.moments import epoch_s
 from streams.config import Settings
 from streams.ingest.cursor import Cursor
@@ -186,7 +186,7 @@ class BlueskySource:
     async def _receive(self, message: str | bytes) -> None:
         try:
             event = _decode(message)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except UNDECODABLE:
             unread = message.encode(errors="replace") if isinstance(message, str) else message
             await self._writer.put(refused_line(unread))
             return

@@ -19,7 +19,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-from models.errors import ConfigError
+from models.errors import UNDECODABLE, ConfigError
 from streams.config.sections import WriterConfig
 
 __all__ = [
@@ -72,7 +72,7 @@ def head_of(line: bytes) -> Head:
     """Id and time of a line; empty where it has none or is not readable."""
     try:
         return _head(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return Head()
 
 

@@ -13,7 +13,7 @@ from kafka.errors import KafkaError
 from msgspec import Struct
 
 from models.areas import Area, lies_there
-from models.errors import ServiceError
+from models.errors import UNDECODABLE, ServiceError
 from models.records import Alert
 from streams.broker.connect import reaching, threaded_options
 from streams.broker.reading import seek_to
@@ -22,6 +22,8 @@ from streams.config import Settings
 __all__ = ["Teller", "Wanted", "read_alerts"]
 
 log = logging.getLogger(__name__)
+
+CLOSE_MS = 2_000  # to leave the group in: a broker that does not answer held up whoever wants to stop for 30 s
 
 _decode = msgspec.json.Decoder(Alert).decode
 
@@ -84,7 +86,8 @@ def read_alerts(
     """
     topic = settings.topics.name("alerts")
     consumer = _connect(settings, topic, group, from_start=beginning or not follow)
-    with contextlib.closing(consumer):
+    with contextlib.ExitStack() as stack:
+        stack.callback(consumer.close, timeout_ms=CLOSE_MS)
         _place(consumer, topic, group, last_s, beginning or not follow)
         ends = None if follow else consumer.end_offsets(_parts(consumer, topic))
         bad = 0
@@ -93,7 +96,7 @@ def read_alerts(
                 for record in records:
                     try:
                         alert = _decode(record.value or b"")
-                    except msgspec.MsgspecError as error:
+                    except UNDECODABLE as error:
                         bad += 1
                         log.error("%d records of %s are no alerts; the last: %s", bad, topic, error)
                         continue

@@ -13,7 +13,7 @@ from models.clustering import ClusterConfig, Clusterer
 from models.clusters.state import Changes
 from models.clusters.unsettled import Unsettled
 from models.encoders.protocol import Encoder
-from models.errors import Unreadable
+from models.errors import UNDECODABLE, Unreadable
 from models.records import Alert, ClusterEvent, MatchedFrame
 from streams.pipeline.ports import Alerts
 
@@ -55,7 +55,7 @@ class ClusterStage:
             clusterer.rebase(encoder.version, encoder.dim, encoder.encode)
         try:
             saved = msgspec.msgpack.decode(parts[UNSETTLED], type=Saved | list[str])
-        except (KeyError, msgspec.MsgspecError) as error:
+        except (KeyError, *UNDECODABLE) as error:
             raise Unreadable(f"what waits for its cluster cannot be read: {error!r}") from error
         if not isinstance(saved, Saved):  # as an earlier version saved it
             saved = Saved(saved, [], {})

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from models.cutting import count_items, cut
-from models.errors import Rejected, VersionMismatch
+from models.errors import UNDECODABLE, Rejected, VersionMismatch
 from models.records import EmbeddedFrame, Frame, MatchedFrame
 
 __all__ = [
@@ -48,7 +48,7 @@ def decode_frame(value: bytes, kind: type[F]) -> F:
     """A frame of the given kind. Fields a newer writer added are ignored. Raises Rejected if the value is none."""
     try:
         found: F = _decoders[kind].decode(value)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise Rejected("bad_frame", f"not a {kind.__name__}: {error}") from error
     return found
 
@@ -64,7 +64,7 @@ def decode_frames(value: bytes, kind: type[F]) -> list[F]:
     """The frames of a record, in order. Raises Rejected as `decode_frame` does: for all of them."""
     try:
         found = _joined[kind].decode(value)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise Rejected("bad_frame", f"not a {kind.__name__}: {error}") from error
     return found if isinstance(found, list) else [found]
 

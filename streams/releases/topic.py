@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 import msgspec
 
+from models.errors import UNDECODABLE
 from streams.broker.compacted import Records, follow_compacted, open_compacted
 from streams.config import Settings
 from streams.releases.release import Release
@@ -32,7 +33,7 @@ def latest(known: Release, records: Iterable) -> Release:
             continue
         try:
             known = _decode(record.value) if record.value else Release()
-        except msgspec.MsgspecError as error:
+        except UNDECODABLE as error:
             log.error("ignored a record of the encoders topic: %s", error)
     return known
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
+from models.errors import UNDECODABLE
+
 __all__ = [
     "DEAD_KEPT",
     "GONE_S",
@@ -78,7 +80,7 @@ def decode_source(value: bytes) -> SourceStatus:
     """What is no status is one that nobody misses: it ends neither the page nor the worker that clears away."""
     try:
         return _source(value)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return SourceStatus()
 
 

@@ -13,6 +13,7 @@ from collections.abc import Collection
 
 import msgspec
 
+from models.errors import UNDECODABLE
 from models.records import Origin
 from streams.broker.reading import read_values
 from streams.config import Settings
@@ -42,7 +43,7 @@ def lies_in(settings: Settings, topic: str, origins: Collection[tuple[int, int, 
     for value in read_values(settings, topic, last_s):
         try:
             found = _decode(value)
-        except msgspec.MsgspecError:  # somebody else wrote there
+        except UNDECODABLE:  # somebody else wrote there
             continue
         for frame in found if isinstance(found, list) else [found]:
             if (frame.origin.partition, frame.origin.offset, frame.origin.turn) in origins:
