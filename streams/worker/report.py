@@ -21,6 +21,7 @@ from streams.config import Settings
 from streams.view.status import WorkerStatus
 from streams.worker.health import Heart
 from streams.worker.renewed import Beyond, begin_anew
+from streams.worker.runtime import Runtime
 from streams.worker.waiting import Waiting
 from streams.worker.watchdog import STALLED, Partition, Watchdog
 
@@ -109,7 +110,7 @@ async def report_forever(
             app.runtime.encoder.version,
             lag,
             "ready",
-            app.runtime.takeover.trouble or app.runtime.sender.trouble or _broker_trouble(ends),
+            _trouble(app.runtime, ends, waiting),
             app.runtime.serving.current.name,
             round(waiting.waits_s(time.time()), 1) if waiting else 0.0,
             round(work.longest_s(time.monotonic()), 1),
@@ -119,8 +120,9 @@ async def report_forever(
         redis_answers, told_once = await _told(app, status, redis_answers), True
 
 
-def _broker_trouble(ends: Ends) -> str:
-    return "the broker does not answer it" if ends.silent_s > SILENT_S else ""
+def _trouble(runtime: Runtime, ends: Ends, waiting: Waiting | None) -> str:
+    broker = "the broker does not answer it" if ends.silent_s > SILENT_S else ""
+    return runtime.takeover.trouble or runtime.sender.trouble or broker or (waiting.trouble if waiting else "")
 
 
 def _holds(at: Mapping[Partition, int], topics: Mapping[str, str]) -> dict[str, list[int]]:

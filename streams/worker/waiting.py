@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 CALL_POSTS = 64  # read in one encoder call: a fifth of a second that new posts may wait
 LOOK_S = 0.2
+AWAY_S = 15.0  # a broker that changes hands is away for moments
 NOTHING_S = 1.0  # with nothing in hand: what comes ends it
 NOWHERE = TopicPartition("", -1)
 
@@ -93,16 +94,25 @@ class Waiting:
     def __init__(self, runtime: Runtime, outbox: Outbox) -> None:
         self._runtime, self._handler, self._turns = runtime, TakeUp(runtime, outbox), Turns()
         self._held: dict[TopicPartition, _Held] = {}  # the first of each partition that is not done
+        self._away: tuple[float, str] | None = None  # since when nothing can be fetched, time.monotonic(), and why
 
     def waits_s(self, now: float) -> float:
         """How long ago the oldest post in hand was put by; 0 where none waits. now: epoch seconds."""
         since = min((held.put_by_at for held in self._held.values() if held.put_by_at), default=now)
         return max(0.0, now - since)
 
+    @property
+    def trouble(self) -> str:
+        """Why nothing that waits can be read; empty where it can, or could moments ago."""
+        since, why = self._away or (time.monotonic(), "")
+        return why if time.monotonic() - since >= AWAY_S else ""
+
     async def run(self) -> None:
         """Take up what waits; a broker that is away is tried again."""
 
         def away(error: BaseException, pause_s: float) -> None:
+            since = self._away[0] if self._away else time.monotonic()
+            self._away = since, f"posts that wait to be read in context are not read: {error!r}"
             log.warning("posts that wait cannot be fetched (%s); again in %.1f s", error, pause_s)
 
         await keep_up(self._session, (KafkaError,), away, first_s=0.5, longest_s=10.0)
@@ -120,6 +130,7 @@ class Waiting:
         try:
             await consumer.start()
             good()
+            self._away = None
             while True:
                 await self._fetch(consumer)
                 if not self._held or not self._runtime.pace.room(time.time()):
