@@ -20,6 +20,7 @@ from streams.pipeline.clusters import ClusterStage, place_alerts
 from streams.releases.clusters import ClusterVersion
 from streams.view.live import Counts
 from streams.view.snapshots import Kept
+from streams.worker.keeping import keep_alerts
 from streams.worker.outbox import Outbox
 from streams.worker.runtime import Runtime
 from streams.worker.stage import Events, Handler
@@ -126,7 +127,7 @@ class Cluster(Handler):
         await self.outbox.send_alerts(alerts)
         await self.outbox.delivered()
         await self.view.put_clusters(changes)
-        await self.view.put_alerts(alerts)
+        await keep_alerts(self.outbox, self.view, alerts)
         metrics.posts.labels(self.name, "clustered").inc(number)
         for change in changes:
             metrics.cluster_events.labels(change.event).inc()

@@ -45,7 +45,8 @@ class View:
 
     async def put_clusters(self, events: object) -> None: ...
 
-    async def put_alerts(self, alerts: object) -> None: ...
+    async def put_alerts(self, alerts: Iterable[Alert]) -> list[Alert]:
+        return list(alerts)
 
     async def alerts_of(self, post_ids: Iterable[str]) -> list[Alert]:
         return [alert_for(post_id) for post_id in post_ids]
