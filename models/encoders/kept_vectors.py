@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 KEPT_S = 30 * 86_400.0
 AT_ONCE = 500  # hashes asked for at a time: SQLite's limit of variables is 999 where it is old
 BUSY_S = 5.0  # how long another process may write
+UNIT_WITHIN = 1e-3  # of its length, as of the probes'
 
 
 class KeptVectors:
@@ -43,8 +44,8 @@ class KeptVectors:
                     marks = ",".join("?" * len(some))
                     where = f"FROM vectors WHERE encoder = ? AND hash IN ({marks})"
                     for hashed, raw in db.execute(f"SELECT hash, vector {where}", [encoder_version, *some]):
-                        if len(raw) == 4 * dim:
-                            found[hashes[hashed]] = np.frombuffer(raw, "<f4")
+                        if len(raw) == 4 * dim and _is_unit(vector := np.frombuffer(raw, "<f4")):
+                            found[hashes[hashed]] = vector
                     used = f"UPDATE vectors SET used_at = ? WHERE encoder = ? AND hash IN ({marks})"
                     db.execute(used, [self._clock(), encoder_version, *some])
         except (OSError, sqlite3.Error) as error:
@@ -52,9 +53,9 @@ class KeptVectors:
         return found
 
     def write(self, encoder_version: str, vectors: Mapping[str, np.ndarray]) -> None:
-        """Keep these, and drop what nobody asked for in 30 days."""
-        now = self._clock()
-        rows = [(encoder_version, _hash(text), vector.astype("<f4").tobytes(), now) for text, vector in vectors.items()]
+        """Keep those that are unit vectors, and drop what nobody asked for in 30 days."""
+        now, whole = self._clock(), {text: vector for text, vector in vectors.items() if _is_unit(vector)}
+        rows = [(encoder_version, _hash(text), vector.astype("<f4").tobytes(), now) for text, vector in whole.items()]
         try:
             with self._open() as db:
                 db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
@@ -75,6 +76,11 @@ class KeptVectors:
 
 def _hash(text: str) -> bytes:
     return blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+def _is_unit(vector: np.ndarray) -> bool:
+    """As an encoder promises: what a fault of one moment made must not outlive it. False for NaN too."""
+    return abs(float(np.linalg.norm(vector.astype(np.float64))) - 1.0) < UNIT_WITHIN
 
 
 def _parts(hashes: Mapping[bytes, str]) -> Iterator[list[bytes]]:

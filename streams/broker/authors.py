@@ -56,9 +56,14 @@ def posts_of(settings: Settings, author: str, pseudonyms: Pseudonyms = OFFLINE) 
 
 def _records(settings: Settings) -> Iterator[bytes]:
     name = settings.topics.name("posts.raw")
-    options = {"enable_auto_commit": False, "client_id": "crisis-forget", "allow_auto_create_topics": False}
     with reaching(settings):
-        consumer = KafkaConsumer(**threaded_options(settings.broker), **options)
+        consumer = KafkaConsumer(
+            **threaded_options(settings.broker),
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",  # where what it stands at expires: the client would go on at the end
+            client_id="crisis-forget",
+            allow_auto_create_topics=False,
+        )
     with contextlib.closing(consumer):
         if not (partitions := consumer.partitions_for_topic(name)):
             raise ServiceError(f"{settings.broker.bootstrap} has no topic {name}: make it with `crisis topics`")

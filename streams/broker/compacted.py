@@ -46,7 +46,7 @@ class Compacted:
     @cached_property
     def _consumer(self) -> KafkaConsumer:
         consumer = self._stack.enter_context(
-            contextlib.closing(KafkaConsumer(**self._options, enable_auto_commit=False))
+            contextlib.closing(KafkaConsumer(**self._options, enable_auto_commit=False, auto_offset_reset="earliest"))
         )
         consumer.assign([self._part])
         consumer.seek_to_beginning(self._part)
@@ -96,7 +96,11 @@ async def follow_compacted(
     nobody would miss a follower that has ended.
     """
     consumer = AIOKafkaConsumer(
-        **client_options(settings.broker), group_id=None, enable_auto_commit=False, fetch_max_wait_ms=QUIET_MS
+        **client_options(settings.broker),
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",  # of a topic that was made anew the first word counts too
+        fetch_max_wait_ms=QUIET_MS,
     )
     part = AsyncTopicPartition(settings.topics.name(topic), 0)
 

@@ -27,6 +27,7 @@ def open_topic(
         consumer = KafkaConsumer(
             **threaded_options(settings.broker),
             enable_auto_commit=False,
+            auto_offset_reset="earliest",  # where what it stands at expires: the client would go on at the end
             client_id=client_id,
             allow_auto_create_topics=False,
         )

@@ -1,8 +1,9 @@
 """Settings: one TOML file plus `CRISIS_*` environment variables; each field says what it is for.
 
 Order, first wins: environment (`CRISIS_BROKER__BOOTSTRAP=…`, two underscores between section and field), then the
-TOML file (`--config`, `CRISIS_CONFIG`, or ./crisis.toml if it is there and ours), then the defaults below. Unknown keys
-are refused. `deploy/crisis.toml` is the documented example and a test holds it to these fields.
+TOML file (`--config` or `CRISIS_CONFIG`, which must be there; else ./crisis.toml if it is there and ours), then the
+defaults below. Unknown keys are refused. `deploy/crisis.toml` is the documented example and a test holds it to these
+fields.
 """
 
 from __future__ import annotations
@@ -92,14 +93,18 @@ class Settings(BaseSettings):
 def load_settings(path: str | Path | None = None, **overrides: dict) -> Settings:
     """Read the settings, environment over file over defaults.
 
-    Raises ConfigError naming the file and every key that is unknown or out of range.
+    Raises ConfigError naming the file and every key that is unknown or out of range, or who names a file that is none.
     """
-    named = path or os.environ.get("CRISIS_CONFIG")
-    found = Path(named or "crisis.toml")
-    if not named:
+    by, named = ("--config", path) if path is not None else ("CRISIS_CONFIG", os.environ.get("CRISIS_CONFIG") or None)
+    found = Path("crisis.toml" if named is None else named)
+    if named is None:
         _refuse_a_strangers(found)
-    if path is not None and not found.is_file():
-        raise ConfigError(f"no settings file at {found}; deploy/crisis.toml is an example")
+    elif found.is_dir():
+        raise ConfigError(
+            f"{found}, which {by} names, is a folder: Docker makes one where the file to mount is missing"
+        )
+    elif not found.is_file():
+        raise ConfigError(f"no settings file at {found}, which {by} names; deploy/crisis.toml is an example")
 
     class FromFile(Settings):
         model_config = SettingsConfigDict(toml_file=found if found.is_file() else None)

@@ -42,7 +42,6 @@ from models.moments import epoch_s
 from models.records import Alert, ClusterEvent, Origin, Repeat, account_of
 from streams.config import Settings
 from streams.view.offsets_of import NAME
-from streams.view.pseudonyms import KEY_ID
 from streams.view.scripts import packed, script
 from streams.view.status import (
     SOURCE_KEPT_S,
@@ -192,7 +191,6 @@ class LiveView:
         pipe = self.redis.pipeline(transaction=False)
         pipe.hset(self.key("workers"), name, encode_status(status))
         pipe.expire(self.key("workers"), self._retention_s)
-        pipe.expire(self.key(KEY_ID), self._retention_s)
         pipe.hgetall(self.key("workers"))
         *_, workers = await pipe.execute()
         # A source may not look at others (deploy/security.md), and the page writes nothing: workers clear away.

@@ -15,9 +15,9 @@ from streams.config.secrets import secret
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-__all__ = ["KEY_ID", "check_key", "load_pseudonyms"]
+__all__ = ["KEY_ID", "check_key", "key_trouble", "load_pseudonyms"]
 
-KEY_ID = "key-id"  # workers renew it while they live
+KEY_ID = "key-id"  # workers say it while they live: a Redis that came back empty knows it again
 
 
 def load_pseudonyms(settings: Settings, must: bool = True) -> Pseudonyms:
@@ -37,14 +37,27 @@ def load_pseudonyms(settings: Settings, must: bool = True) -> Pseudonyms:
 
 
 async def check_key(redis: Redis, settings: Settings, pseudonyms: Pseudonyms) -> None:
-    """Say which secret is used here, if nobody did. Raises ConfigError where workers use another, or keep ids."""
+    """Raises ConfigError where workers use another secret, or keep ids."""
+    if trouble := await key_trouble(redis, settings, pseudonyms):
+        raise ConfigError(trouble)
+
+
+async def key_trouble(redis: Redis, settings: Settings, pseudonyms: Pseudonyms) -> str:
+    """Say which secret is used here, if nobody did or Redis lost it. Returns what is wrong where workers use another,
+    or keep ids; empty where they use this one."""
     kept = "kept" if pseudonyms.keep else "keyed"
     mine = f"{kept} {keyed_hash('which', pseudonyms.key, b'check', 4)}".encode()
-    key, expires_s = f"{settings.key_prefix}{KEY_ID}", max(1, int(settings.topics.retention_h * 3600))
-    await redis.set(key, mine, nx=True, ex=expires_s)
-    if (theirs := await redis.get(key) or mine) != mine:
-        what = "privacy.keep_ids" if theirs.split()[1:] == mine.split()[1:] else "the secret in privacy.key_file"
-        raise ConfigError(
-            f"{what} is not what the pseudonyms in Redis were made with: use theirs, or begin anew "
-            "(deploy/runbook.md, Starting over)"
-        )
+    key, hours = f"{settings.key_prefix}{KEY_ID}", max(settings.topics.retention_h, settings.redis.fold_h)
+    expires_s = max(1, int(hours * 3600))  # as the last pseudonym, on the broker or in Redis
+    pipe = redis.pipeline(transaction=False)
+    pipe.set(key, mine, nx=True, ex=expires_s)
+    pipe.expire(key, expires_s)
+    pipe.get(key)
+    *_, theirs = await pipe.execute()
+    if theirs in (mine, None):
+        return ""
+    what = "privacy.keep_ids" if theirs.split()[1:] == mine.split()[1:] else "the secret in privacy.key_file"
+    return (
+        f"{what} is not what the pseudonyms in Redis were made with: use theirs, or begin anew "
+        "(deploy/runbook.md, Starting over)"
+    )

@@ -72,7 +72,7 @@ class Vault:
     async def _kept(self, for_s: int, links: Sequence[tuple[str, bytes]]) -> None:
         if links:
             flat = [x for post_id, link in links for x in (post_id, account_of(post_id), link)]
-            await self._keep(args=[self._prefix, for_s, int(time.time()), *flat])
+            await self._keep(args=[self._prefix, for_s, *flat])
 
     async def drop(self, post_ids: Sequence[str]) -> None:
         """These posts, or all posts of these accounts, are gone."""

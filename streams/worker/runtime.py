@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import msgspec
 from redis.exceptions import RedisError
 
 from models.bars import Bars
@@ -35,7 +36,7 @@ from streams.view.connect import connect, reaching_redis
 from streams.view.folder import RedisFolder
 from streams.view.live import LiveView
 from streams.view.offsets_of import OffsetsOf
-from streams.view.pseudonyms import check_key, load_pseudonyms
+from streams.view.pseudonyms import check_key, key_trouble, load_pseudonyms
 from streams.view.snapshots import Snapshots
 from streams.view.status import WorkerStatus
 from streams.view.vault import Vault
@@ -164,5 +165,6 @@ class Runtime:
         metrics.labels.set(len(labels))
 
     async def tell(self, status: WorkerStatus) -> None:
-        """This worker's word about itself."""
-        await self.view.put_worker(self.name, status)
+        """This worker's word about itself, and which secret it uses."""
+        trouble = await key_trouble(self.redis, self.settings, self.pseudonyms)
+        await self.view.put_worker(self.name, msgspec.structs.replace(status, message=status.message or trouble))

@@ -27,7 +27,7 @@ def test_the_page_says_that_a_worker_cannot_load_a_version_and_why_and_when_it_i
         page.set_default_timeout(1000 * PATIENCE_S)
         page.goto(running.url)
         tile = page.locator("#workers-on")
-        expect(tile).to_have_text("1 worker cannot load an encoder version")
+        expect(tile).to_have_text("1 worker has trouble")
         expect(tile).to_have_attribute("title", f"vm-1 {TROUBLE}")
         page.locator("details.pipe summary", has_text="Workers").click()
         expect(page.locator("#workers li").first).to_contain_text(TROUBLE)

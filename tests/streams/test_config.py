@@ -154,6 +154,27 @@ def test_a_missing_settings_file_is_an_error_only_when_asked_for(tmp_path, monke
         load_settings(tmp_path / "none.toml")
 
 
+@pytest.mark.parametrize(("by", "variable"), [("--config", None), ("CRISIS_CONFIG", "CRISIS_CONFIG")])
+def test_a_file_that_is_named_and_is_not_there_or_is_a_folder_is_refused_with_who_names_it(
+    tmp_path, monkeypatch, by, variable
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "crisis.toml").write_text("")  # not read in its place
+    (tmp_path / "folder.toml").mkdir()  # as Docker makes it where the file to mount is missing
+    for name, told in (("none.toml", "no settings file at"), ("folder.toml", "is a folder")):
+        file = tmp_path / name
+        if variable:
+            monkeypatch.setenv(variable, str(file))
+        with pytest.raises(ConfigError, match=f"(?=.*{told})(?=.*{re.escape(str(file))}, which {by} names)"):
+            load_settings(None if variable else file)
+
+
+def test_a_variable_that_is_empty_names_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CRISIS_CONFIG", "")
+    assert load_settings().model_dump() == Settings().model_dump()
+
+
 def test_a_settings_file_that_somebody_else_put_into_a_shared_folder_is_not_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "crisis.toml"

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError
 
 from models.clusters.state import Changes
-from models.pseudonyms import Link
+from models.pseudonyms import Link, Pseudonyms
 from models.records import Origin
 from streams.config import load_settings
 from streams.pipeline.ports import Claim, Gone
@@ -17,6 +17,7 @@ from streams.view.attempts import Attempts
 from streams.view.folder import RedisFolder
 from streams.view.live import LiveView
 from streams.view.offsets_of import OffsetsOf
+from streams.view.pseudonyms import key_trouble
 from streams.view.snapshots import Kept, Snapshots
 from streams.view.status import WorkerStatus
 from streams.view.vault import Vault
@@ -54,6 +55,7 @@ async def test_a_worker_can_do_all_it_does_and_touch_nothing_else(as_user):
     assert await view.count("match", Origin(0, 1), {"counts": {"alert": 1}})
     await view.mark_gone(["x"])
     await view.put_worker("w", WorkerStatus(time.time()))
+    assert await key_trouble(redis, settings, Pseudonyms(b"k" * 40)) == ""
     await view.add_latencies([1.0])
     await snapshots.load()
     assert await snapshots.save(Changes({"head": b"state"}, [], True)) is Kept.SAVED

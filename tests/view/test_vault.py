@@ -1,6 +1,7 @@
 """The vault: it keeps links for a while, drops what is gone, and says who opened what."""
 
 import asyncio
+import time
 
 import pytest
 from redis.asyncio import Redis
@@ -40,6 +41,18 @@ async def test_what_is_gone_leaves_no_link_and_what_is_under_way_makes_none(vaul
     await vault.drop(["~a"])  # the account
     await vault.keep([A, B, C])
     assert await vault.held([A.post_id, B.post_id, C.post_id, other.post_id]) == 1
+
+
+@pytest.mark.parametrize("first_h, then_h", [(0, 7), (-7, 0), (0, 80), (7, 0)])
+async def test_a_closed_account_takes_all_its_links_along_however_wrong_the_clocks_of_workers_are(
+    vault, monkeypatch, first_h, then_h
+):
+    for off_h, link in ((first_h, A), (then_h, B)):
+        monkeypatch.setattr("time.time", lambda off_h=off_h, right=time.time: right() + 3600 * off_h)
+        await vault.keep([link])
+        monkeypatch.undo()
+    await vault.drop(["~a"])
+    assert await vault.held([A.post_id, B.post_id]) == 0
 
 
 async def test_nobody_opens_a_link_without_being_written_down(vault):

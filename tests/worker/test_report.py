@@ -13,10 +13,11 @@ from faust.types import TP
 from streams.config import load_settings
 from streams.worker import app as application
 from streams.worker import report
-from streams.worker.report import Ends, _broker_trouble
+from streams.worker.report import Ends, _trouble
 from streams.worker.watchdog import STALLED
 
 PART = ("posts.raw", 0)
+WELL = SimpleNamespace(takeover=SimpleNamespace(trouble=""), sender=SimpleNamespace(trouble=""))  # but for its broker
 
 
 class Consumer:
@@ -59,10 +60,10 @@ async def test_what_the_broker_answers_within_its_time_is_no_silence_and_what_it
     monkeypatch.setattr(report, "_ends", answered)
     ends = Ends(lambda: now)
     for silent_s in (0.0, 0.0, 2.8, 5.6):
-        assert not _broker_trouble(ends)
+        assert not _trouble(WELL, ends, None)
         await ends.look(SimpleNamespace(), {PART: 3})
         assert ends.silent_s == pytest.approx(silent_s)
-    assert _broker_trouble(ends) == "the broker does not answer it"
+    assert _trouble(WELL, ends, None) == "the broker does not answer it"
 
 
 async def test_a_broker_that_dies_is_told_within_four_seconds_so_that_the_page_says_it_within_five(monkeypatch):
@@ -77,7 +78,7 @@ async def test_a_broker_that_dies_is_told_within_four_seconds_so_that_the_page_s
     monkeypatch.setattr(report, "_ends", lambda *_: asyncio.wait_for(loop.create_future(), None))
     ends, looked = Ends(lambda: now), 0
     died = now - report.EVERY_S  # right after it answered the last look
-    while not _broker_trouble(ends):
+    while not _trouble(WELL, ends, None):
         await ends.look(SimpleNamespace(), {PART: 3})
         looked += 1
     assert now - died <= 4.0 and looked == 3
