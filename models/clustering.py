@@ -15,8 +15,8 @@ place, and two parts of one story are often less alike than two clusters may be;
 with its TTL.
 
 What holds whatever the input: results do not depend on how posts are cut into frames (models/clusters/kernel.py says
-why), a frame is applied once, no id is given twice among the last `remember_ids`, memory is bounded, and a restored
-snapshot goes on the same way.
+why), a frame is applied once, what was deleted is in no cluster though it comes after its deletion, no id is given
+twice among the last `remember_ids`, memory is bounded, and a restored snapshot goes on the same way.
 Time is the stream's own: the running maximum of created_at, which cannot run ahead of seen_at since platforms let
 authors set it.
 """

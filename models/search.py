@@ -10,7 +10,7 @@ of the ten nearest were found (64: .996, 32: .987), in 14 ms of CPU for a millio
 leaves few of a segment's rows, and in the segment that grows, every row is scanned exactly.
 
 Memory per post: 2 × dim bytes of vector and dim / 4 of the first step, the post as msgpack (about 300 bytes), 200 bytes
-of bookkeeping, and 0.2 kB per account.
+of bookkeeping, and 0.2 kB per account, and per deletion.
 
 Queries go one by one: faiss only uses BLAS from nq × dim = 128,000 (`faiss.cvar.distance_compute_blas_threshold`), so
 a block of 64 queries would be no faster, and scalar-quantised indexes have no BLAS path at all.
@@ -49,8 +49,9 @@ class SearchIndex:
     """The posts of the last `window_s` of stream time, searchable by vector. One writer and any number of readers.
 
     A post stays for window_s to window_s + segment_s of stream time (the running maximum of created_at), or until
-    max_posts is passed. Adding an id again (an edit, a redelivery) hides its older row. A hidden account's posts stay
-    hidden for window_s, those too that come later: partitions are read side by side, so a deletion may come first.
+    max_posts is passed. Adding an id again (an edit, a redelivery) hides its older row. A hidden post, and all those of
+    a hidden account, stay hidden for window_s, or of the posts the last max_posts do, those too that come later:
+    partitions are read side by side, and again where the connection broke, so a deletion may come first.
     """
 
     def __init__(
@@ -68,7 +69,8 @@ class SearchIndex:
         self._segments: list[Segment] = []  # oldest first; only the last grows
         self._places: dict[str, tuple[Segment, int]] = {}
         self._accounts: Counter[str] = Counter()  # posts of each account in _places: most that close have none
-        self._gone: dict[str, float] = {}  # hidden account → stream time then, oldest first
+        self._gone: dict[str, float] = {}  # hidden post → stream time then, oldest first
+        self._closed: dict[str, float] = {}  # the same of accounts, apart: many deleted posts push out none of them
         self._langs: dict[str, int] = {}
         self._coarse: faiss.Index | None = None  # trained on the first segment that was full enough, and empty
         self._lock = threading.Lock()  # held to write, and to read the segment that grows
@@ -101,10 +103,11 @@ class SearchIndex:
                 segment.append(block, vectors[start:end], langs, bits[start:end])
                 for row, post in enumerate(block, first):
                     self._hide(post.id)
-                    if (account := account_of(post.id)) != post.id:
-                        if account in self._gone:
-                            segment.drop(row)
-                            continue
+                    account = account_of(post.id)
+                    if post.id in self._gone or (account != post.id and account in self._closed):
+                        segment.drop(row)
+                        continue
+                    if account != post.id:
                         self._accounts[account] += 1
                     self._places[post.id] = (segment, row)
                 start = end
@@ -133,8 +136,8 @@ class SearchIndex:
             if last is None or full or clock >= last.start + self.segment_s:
                 if i > start:
                     return i
-                if last is None:  # time begins: accounts hidden before count from here
-                    self._gone = dict.fromkeys(self._gone, clock)
+                if last is None:  # time begins: what was hidden before counts from here
+                    self._gone, self._closed = dict.fromkeys(self._gone, clock), dict.fromkeys(self._closed, clock)
                 self._segments.append(Segment(self.dim, clock))
                 self._clock = clock
                 self._drop()
@@ -155,13 +158,13 @@ class SearchIndex:
             self._segments = self._segments[1:]  # a new list: readers keep the one they have
 
     def hide(self, post_ids: Iterable[str]) -> None:
-        """Take posts, or all posts of an account, out of all results from now on; unknown ids are ignored."""
+        """Take posts, or all posts of an account, out of all results from now on, wherever they are yet."""
         with self._lock:
             for post_id in post_ids:
-                if post_id in self._places:
-                    self._hide(post_id)
-                elif "/" not in post_id:
+                if "/" not in post_id and post_id not in self._places:
                     self._hide_account(post_id)
+                self._hide(post_id)
+                self._remember(self._gone, post_id, self.max_posts)
 
     def _hide_account(self, account: str) -> None:
         if (
@@ -170,10 +173,13 @@ class SearchIndex:
             begin = account + "/"
             for post_id in [p for p in self._places if p.startswith(begin)]:
                 self._hide(post_id)
-        self._gone.pop(account, None)
-        self._gone[account] = self._clock
-        while self._gone and next(iter(self._gone.values())) < self._clock - self.window_s:
-            del self._gone[next(iter(self._gone))]
+        self._remember(self._closed, account)
+
+    def _remember(self, hidden: dict[str, float], name: str, most: float = float("inf")) -> None:
+        hidden.pop(name, None)
+        hidden[name] = self._clock
+        while len(hidden) > most or next(iter(hidden.values())) < self._clock - self.window_s:
+            del hidden[next(iter(hidden))]
 
     def _hide(self, post_id: str) -> None:
         if post_id in self._places:

@@ -49,12 +49,14 @@ class Applying:
                 each.clear()
 
         for frame, rows in frames:
-            ids = {post.id for post in frame.posts}
+            came = [n for n, post in enumerate(frame.posts) if not self.live.memory.is_gone(post.id)]
+            self.live.counters.late += len(frame.posts) - len(came)
+            ids = {frame.posts[n].id for n in came}
             if not inside.isdisjoint(ids):  # an edit: its matches are not those of the post before
                 place()
             inside |= ids
-            posts += frame.posts
-            vectors.append(rows)
+            posts += [frame.posts[n] for n in came]
+            vectors.append(rows[came])
             for match in frame.matches:
                 queries[match.post_id] = (*queries.get(match.post_id, ()), match.query_id)
             if frame.repeats or frame.deletions:
@@ -144,6 +146,7 @@ class Applying:
 
     def _delete(self, deleted: Sequence[str]) -> list[ClusterEvent]:
         live, events = self.live, []
+        live.memory.bar(deleted)
         for named in live.memory.named_by(deleted):
             live.counters.deletions += 1
             repeats = sum([live.unrepeat(i) for i in named])

@@ -34,6 +34,7 @@ class Counters(Struct):
     repeats: int = 0
     deletions: int = 0
     unplaced: int = 0  # repeats and deletions of posts not (or no longer) remembered
+    late: int = 0  # posts and repeats that came after their own deletion, or that of their account: ignored
     redelivered: int = 0  # frames seen before, ignored
     founded: int = 0
     merged: int = 0
@@ -194,6 +195,9 @@ class LiveClusters:
     def repeat(self, repeat: Repeat) -> None:
         """Count a repeat with its original's cluster; it has no vector of its own. The same repeat counts once."""
         if repeat.id in self.memory.repeats:
+            return
+        if self.memory.is_gone(repeat.id):
+            self.counters.late += 1
             return
         self.counters.repeats += 1
         slot = self.slot_of(repeat.of)

@@ -12,6 +12,7 @@ from models.records import Post, account_of
 
 __all__ = ["Memory", "cluster_id"]
 
+GONE = 20_000  # deletions: a post is as long on its way as a worker has it in hand; at 30 a second eleven minutes
 ID_CHARS = 12  # 60 bits: among a million clusters two meet by chance with probability 4e-7, and then one is re-hashed
 
 
@@ -27,7 +28,7 @@ def cluster_id(post: Post, attempt: int, salt: str) -> str:
 
 
 class Memory:
-    """Post → cluster, repeat → cluster, cluster → the one it went into."""
+    """Post → cluster, repeat → cluster, cluster → the one it went into; and what was deleted."""
 
     def __init__(self, posts: int, members: int, ids: int) -> None:
         self.keep_posts = posts
@@ -38,6 +39,7 @@ class Memory:
         self.accounts: set[str] = set()  # that these may be of; some whose posts were all forgotten are in it too
         self.redirects: Ledger[str] = Ledger("redirects", ids)  # merged away → into
         self.retired: Ledger[None] = Ledger("retired", ids)  # expired: kept so that no id is given twice
+        self.gone: Ledger[None] = Ledger("gone", GONE)  # hashes of posts and accounts: nothing here names what is gone
 
     def remember(self, member: Member, cluster: str) -> Sequence[tuple[str, str]]:
         """Returns the posts whose place is forgotten for it, and that place at their arrival."""
@@ -55,6 +57,18 @@ class Memory:
     def knows(self, post_id: str) -> bool:
         """Is this post, or repeat, to leave before it comes again?"""
         return post_id in self.placed or post_id in self.repeats or post_id in self.outlived
+
+    def bar(self, deleted: Collection[str]) -> None:
+        """Posts or accounts were deleted: what of them comes later is too late."""
+        for name in deleted:
+            self.gone.put(_hash(name), None)
+
+    def is_gone(self, post_id: str) -> bool:
+        """Was this post or repeat deleted, or its account, before it came? Another worker may have had it in hand."""
+        if not self.gone:
+            return False
+        account = account_of(post_id)
+        return _hash(post_id) in self.gone or (account != post_id and _hash(account) in self.gone)
 
     def named_by(self, deleted: Collection[str]) -> Iterator[list[str]]:
         """For each deletion in turn the ids it takes along: the post's own, or those of all posts and repeats of an
@@ -120,3 +134,7 @@ class Memory:
 
     def is_taken(self, cluster: str) -> bool:
         return cluster in self.redirects or cluster in self.retired
+
+
+def _hash(name: str) -> str:
+    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -68,9 +68,10 @@ def _live(parts: Mapping[str, bytes], head: Head, config: ClusterConfig) -> Live
     live.kernel.load(sums, counts, dirty, fresh, set(head.strange))
     live.vocabulary.since_s, live.vocabulary.total = head.terms_since, head.terms_total
     live.vocabulary.load(head.spans["terms"], _segments(parts, "terms", head.spans["terms"], float))
+    head.spans.setdefault("gone", Extent(0, 0, 0))  # a state of before has none
     for ledger in ledgers(live):
         name = ledger.trail.name
-        kind = {"members": Member, "retired": None}.get(name, str)
+        kind = {"members": Member, "retired": None, "gone": None}.get(name, str)
         ledger.load(head.spans[name], _segments(parts, name, head.spans[name], kind))
     if not head.counted:
         _count_with_originals(live.memory)

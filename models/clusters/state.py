@@ -6,7 +6,7 @@ Written by saving.py, read by restoring.py.
 | head | settings it was made with, clocks, counters, what was applied, ids of the live clusters in order |
 | lexicon | its counters |
 | cluster/ID, examples/ID | one live cluster: sum, number and bookkeeping; its sample of posts, which changes seldom |
-| terms/N, placed/N, members/N, repeats/N, redirects/N, retired/N | segments of long maps (trail.py) |
+| terms/N, placed/N, members/N, repeats/N, redirects/N, retired/N, gone/N | segments of long maps (trail.py) |
 
 Sums are whole numbers of grid steps, so the round trip is exact and a restored clusterer continues bit by bit.
 """
@@ -86,4 +86,4 @@ class Progress(Struct):
 def ledgers(live: LiveClusters) -> tuple[Ledger[Any], ...]:
     """Those of its maps that are saved in segments, besides the words."""
     memory = live.memory
-    return memory.placed, memory.members, memory.repeats, memory.redirects, memory.retired
+    return memory.placed, memory.members, memory.repeats, memory.redirects, memory.retired, memory.gone

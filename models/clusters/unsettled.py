@@ -41,6 +41,7 @@ class Unsettled:
         self._posts = dict.fromkeys(posts)
         self._fresh = dict(fresh or {})  # those to look for a likely one of → when they came, stream time
         self._guessed = {*guessed, *self._fresh}
+        self._came: set[str] = set()  # since `settled`, which follows right behind
         self._before_s = before_s
         self._seen = seen
 
@@ -55,6 +56,7 @@ class Unsettled:
             self._posts.pop(post_id, None)
             self._fresh.pop(post_id, None)
         self._posts |= matched
+        self._came |= matched.keys()
         self._fresh |= dict.fromkeys(matched, clock)
         if frame.posts and frame.posts[0].seen_at < self._before_s:
             self._guessed |= matched.keys()
@@ -67,7 +69,12 @@ class Unsettled:
         self._guessed.discard(post_id)
 
     def settled(self, clusterer: Clusterer) -> dict[str, str]:
-        """Post → its cluster, of those whose cluster is told now. They wait no longer."""
+        """Post → its cluster, of those whose cluster is told now. They wait no longer, nor does one that was deleted
+        before it came: it is in none."""
+        for post_id in self._came:
+            if clusterer.arrival_of(post_id) is None:
+                self._forget(post_id)
+        self._came.clear()
         placed = {p: c for p in self._posts if (c := clusterer.announced_cluster_of(p)) is not None}
         for post_id in (*placed, *list(self._posts)[: max(0, len(self._posts) - len(placed) - MOST)]):
             self._forget(post_id)

@@ -15,6 +15,7 @@ from tokenizers import Tokenizer
 
 from models.encoders.batching import encode_in_windows, micro_batches, pad
 from models.encoders.bundle import Bundle
+from models.encoders.shouting import quieter
 from models.errors import BundleError
 from models.text import Cleaning
 
@@ -43,7 +44,7 @@ class OnnxEncoder:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(n, dim) float32, C-contiguous, unit rows, row i for texts[i]."""
-        return encode_in_windows(texts, self.dim, self.cleaning, self._prepare, self._run)
+        return encode_in_windows([quieter(text) for text in texts], self.dim, self.cleaning, self._prepare, self._run)
 
     def _prepare(self, cleaned: list[str]) -> list[tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]]:
         ids = [found.ids for found in self._tokenizer.encode_batch_fast([self._prefix + text for text in cleaned])]

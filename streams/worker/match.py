@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 
 import msgspec
@@ -18,6 +18,7 @@ from streams import metrics
 from streams.pipeline import stages
 from streams.releases.serving import Serving, restate
 from streams.view.live import LiveView
+from streams.worker.keeping import keep_alerts
 from streams.worker.stage import Events, Handler
 
 __all__ = ["Match"]
@@ -38,27 +39,34 @@ class Match(Handler):
         matched = await self.runtime.compute("match", match_all, begun, self.runtime.bars)
         known = WithBatch(self.view, [])
         await known.gone({alert.post.id for one in matched for alert in one.alerts})  # of all in one round trip
-        begun_before: set[Origin] = set()
-        frames_on: list[Frame] = []
         for one in matched:
             known.given += await stages.with_withdrawals(one.frame, one.alerts, known)
-            frames_on += [one.frame, *(await self._first_put_by(one, begun_before))]
-        given = known.given
-        await self.outbox.send_alerts(given)
-        await self.outbox.delivered()
-        await self.view.put_alerts(given)
-        for frame in frames_on:  # after its alerts are known: the clusterer looks for them as soon as it has the frame
-            await self.outbox.send_frame(frame)
+        await self._tell(known.given, {p.id for one in matched for p in one.frame.posts if p.kind == "update"})
+        # Asked anew, and of all posts: some may be gone since their alerts were made, and who clusters is to see none.
+        gone = await self.view.gone({post.id for one in matched for post in one.frame.posts})
+        await self._tell(withdrawn := stages.taken_back(known.given, gone))
+        given, begun_before = known.given + withdrawn, set[Origin]()
+        for one in matched:  # after its alerts are known: the clusterer looks for them as soon as it has the frame
+            for frame in (*stages.without(one.frame, gone), *(await self._first_put_by(one, begun_before))):
+                await self.outbox.send_frame(frame)
         await self.outbox.delivered()
         metrics.show_bars(self.runtime.bars.now)
         if (vault := self.runtime.vault) is not None:
-            await vault.prolong([alert.post.id for alert in given if alert.status == "active"])
+            await vault.prolong([a.post.id for a in given if a.status == "active" and a.post.id not in gone])
         await self._count(matched)
         for one in matched:
             await self.runtime.trial.matched(serving, one.frame)
         await self._observe(given)
         await self.runtime.forget_labels({d.id for one in matched for d in one.frame.deletions})
         return events
+
+    async def _tell(self, alerts: list[Alert], edited: Collection[str] = ()) -> None:
+        if alerts:
+            await self.outbox.send_alerts(alerts)
+            await self.outbox.delivered()
+            await keep_alerts(
+                self.outbox, self.view, alerts, lambda alert: alert.status != "active" or alert.post.id in edited
+            )
 
     async def _first_put_by(self, one: Matched, begun_before: set[Origin]) -> list[Frame]:
         """What waits of a frame, as it was divided the first time.

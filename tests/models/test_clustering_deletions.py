@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.clustering import Clusterer
-from models.clusters import live
+from models.clusters import live, memory
 from models.clusters.memory import Memory
 from models.records import Deletion, Post, Repeat
 from tests.models.clustering_lab import CUTS, DIM, SMALL, frame, plain, post, run, streams
@@ -21,14 +21,26 @@ from tests.models.clustering_lab import CUTS, DIM, SMALL, frame, plain, post, ru
 DOINGS = st.lists(st.tuples(st.sampled_from("pprrd"), st.integers(0, 4), st.integers(0, 4)), min_size=20, max_size=60)
 
 
-@given(DOINGS, st.integers(0, 60))
+@given(DOINGS, st.integers(0, 60), st.sampled_from([1, 2, 100]))
 @settings(max_examples=200, deadline=None)
-def test_sizes_are_those_counted_by_hand_after_any_posts_edits_repeats_and_deletions(doings, restart):
-    clusterer = Clusterer(SMALL, DIM, "v1")
+def test_sizes_are_those_counted_by_hand_after_any_posts_edits_repeats_and_deletions(doings, restart, remembered):
+    """And deletions that overtook what they delete, as many as are remembered."""
+    with patch.object(memory, "GONE", remembered):
+        sizes_are_those_counted_by_hand(doings, restart, remembered)
+
+
+def sizes_are_those_counted_by_hand(doings, restart, remembered):
+    clusterer, gone, late = Clusterer(SMALL, DIM, "v1"), [], 0
     posts: dict[str, str] = {}  # id → the cluster it was counted in, and the same of repeats
     repeats: dict[str, str] = {}
     for n, (do, one, other) in enumerate(doings):
         name, of = f"p{one}", f"p{other}"
+        if do != "d" and name in gone:
+            come = {"repeats": [Repeat(name, of, 0.0)]} if do == "r" else {}
+            clusterer.add(frame(n, [] if come else [post(one, float(n))], [] if come else np.eye(DIM)[[0]], **come))
+            late += 1
+            assert clusterer.counters.late == late and clusterer.cluster_of(name) is None
+            continue
         if do == "r":
             where = clusterer.find(repeats.get(of) or posts.get(of, ""))
             if where in {c.id for c in clusterer.live()}:
@@ -39,6 +51,7 @@ def test_sizes_are_those_counted_by_hand_after_any_posts_edits_repeats_and_delet
             known.pop(name, None)
         if do == "d":
             clusterer.add(frame(n, [], [], deletions=[Deletion(name, 0.0)]))
+            gone = [*(other for other in gone if other != name), name][-remembered:]
         else:
             clusterer.add(frame(n, [post(one, float(n))], np.eye(DIM)[[other % DIM]]))
             posts[name] = clusterer.arrival_of(name)
@@ -145,18 +158,20 @@ def test_accounts_that_close_are_looked_for_once_a_frame_and_again_only_when_the
         come(1, named)
         clusterer.add(frame(2, [], [], deletions=[Deletion(i, 1.0) for i in named]))
         assert reads.call_count == 1
+        clusterer.live_clusters.memory.gone.clear()  # so long ago that they may post again
         come(3, named)
         assert reads.call_count == 2
     assert clusterer.counters.deletions == 150
 
 
 def test_a_post_that_is_sent_and_deleted_thousands_of_times_gets_new_ids_at_the_cost_of_a_few():
-    clusterer, ids = Clusterer(plain(), DIM, "v1"), []
-    with patch.object(live, "cluster_id", side_effect=live.cluster_id) as made:
+    ids = []
+    with patch.object(live, "cluster_id", side_effect=live.cluster_id) as made, patch.object(memory, "GONE", 1):
+        clusterer = Clusterer(plain(), DIM, "v1")
         for n in range(1_500):
             clusterer.add(frame(n, [post(0)], np.eye(DIM)[[0]]))
             ids.append(clusterer.cluster_of("p0"))
-            clusterer.add(frame(n, [], [], partition=1, deletions=[Deletion("p0", 1.0)]))
+            clusterer.add(frame(n, [], [], partition=1, deletions=[Deletion("p0", 1.0), Deletion("another", 1.0)]))
             if n == 700:
                 clusterer = Clusterer.restore(clusterer.snapshot(), clusterer.config)
         assert made.call_count < 1_500 * 25

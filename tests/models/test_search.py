@@ -163,6 +163,29 @@ def test_a_deleted_accounts_posts_that_are_read_after_the_deletion_stay_hidden_f
     assert shown(index) == {"a/3", "b/3"}
 
 
+def test_a_deleted_post_that_is_read_after_its_deletion_or_once_more_stays_hidden_for_the_window():
+    index = SearchIndex(DIM, "v1", segment_s=10.0, window_s=50.0)
+    index.hide(["a/1"])  # nothing was read yet
+    index.add(of_accounts("a/1", "a/2"), unit(2, 1))
+    index.hide(["b/1", "c"])
+    index.add(of_accounts("b/1", "b/2", "c", at=20.0), unit(3, 2))
+    index.hide(["b/2"])
+    index.add(of_accounts("b/2", at=20.0), unit(1, 3))  # read over again, as after a broken connection
+    assert shown(index) == {"a/2"} and len(index) == 1
+    assert not [p for segment in index._segments for p in segment.posts if p and b"a/2" not in p]
+    index.add(of_accounts("d/1", at=100.0), unit(1, 4))
+    index.hide(["d/1"])
+    index.add(of_accounts("a/1", "b/1", "d/1", at=101.0), unit(3, 5))  # sent anew, long after
+    assert shown(index) == {"a/1", "b/1"}
+
+
+def test_of_deleted_posts_no_more_are_remembered_than_posts_are_held_and_no_closed_account_is_pushed_out():
+    index = SearchIndex(DIM, "v1", max_posts=160)
+    index.hide(["a", *(f"x/{n}" for n in range(500))])
+    index.add(of_accounts("a/1", "x/1", "x/499"), unit(3, 1))
+    assert shown(index) == {"x/1"} and len(index._gone) == 160
+
+
 def test_nothing_of_the_words_of_a_hidden_or_edited_post_is_left():
     index = SearchIndex(DIM, "v1")
     index.hide(["b"])

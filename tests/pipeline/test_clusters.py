@@ -91,6 +91,14 @@ def test_of_a_deleted_post_nothing_is_taken_back(lane):
     assert lane.come(130.0, "near", fourth=AWAY) == ({}, {})
 
 
+@pytest.mark.parametrize("deleted", ["new/1", "new"], ids=["the post", "its account"])
+def test_what_was_deleted_before_it_came_waits_for_no_cluster_and_is_named_in_no_part_of_the_state(lane, deleted):
+    lane.come(62.0, deleted)
+    assert lane.come(63.0, **{"new/1": NEAR}) == ({}, {})
+    assert lane.come(64.0, other=ELSEWHERE) == lane.come(130.0, fourth=AWAY) == ({}, {})
+    assert not [name for name, part in lane.stage.changes().put.items() if b"new/1" in part]
+
+
 def test_what_was_told_after_the_last_save_is_taken_back_by_who_goes_on_from_it(lane):
     lane.come(62.0, near=NEAR)
     saved = lane.stage.changes().put

@@ -101,7 +101,9 @@ async def test_what_was_fetched_and_not_committed_is_fetched_again(broker, tmp_p
         for n in range(4):
             for place in (never, begun):
                 await producer.send_and_wait(place.topic, b"%d" % n, partition=0)
-    async with AIOKafkaConsumer(group_id=topic, auto_offset_reset="earliest", **options) as consumer:
+    async with AIOKafkaConsumer(
+        group_id=topic, enable_auto_commit=False, auto_offset_reset="earliest", **options
+    ) as consumer:
         consumer.assign([never, begun])
         await consumer.commit({begun: 2})
         while min([await consumer.position(place) for place in (never, begun)]) < 4:
@@ -124,7 +126,9 @@ async def test_where_nothing_was_committed_and_the_first_records_are_gone_the_ol
         await admin.delete_records({place: RecordsToDelete(3)})
     finally:
         await admin.close()
-    async with AIOKafkaConsumer(group_id=place.topic, auto_offset_reset="earliest", **options) as consumer:
+    async with AIOKafkaConsumer(
+        group_id=place.topic, enable_auto_commit=False, auto_offset_reset="earliest", **options
+    ) as consumer:
         consumer.assign([place])
         assert await go_back(consumer) == {place: None}
         assert (await consumer.getone(place)).offset == 3
@@ -136,7 +140,7 @@ async def test_the_first_record_comes_at_once_and_those_behind_it_together(apach
     place, options = TopicPartition(tmp_path.name, 0), {"bootstrap_servers": apache_kafka}
     async with (
         AIOKafkaProducer(**options) as producer,
-        AIOKafkaConsumer(auto_offset_reset="earliest", **options) as consumer,
+        AIOKafkaConsumer(enable_auto_commit=False, auto_offset_reset="earliest", **options) as consumer,
     ):
         consumer.assign([place])
         thread = object.__new__(consuming._Thread)

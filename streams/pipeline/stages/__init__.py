@@ -7,9 +7,9 @@ No clock, no network, no Faust: who folds into whom is asked between `parse` and
 
 from __future__ import annotations
 
-from streams.pipeline.stages.alerting import alerts, with_withdrawals
+from streams.pipeline.stages.alerting import alerts, taken_back, with_withdrawals
 from streams.pipeline.stages.embedding import embed, embed_many
-from streams.pipeline.stages.matching import by_turn, match, match_many, tally
+from streams.pipeline.stages.matching import by_turn, match, match_many, tally, without
 from streams.pipeline.stages.normalising import KEPT_OF_REJECT, Parsed, fold, parse, parse_many, sum_up, tally_unmatched
 
 __all__ = [
@@ -24,8 +24,10 @@ __all__ = [
     "match_many",
     "parse",
     "parse_many",
-    "with_withdrawals",
     "sum_up",
+    "taken_back",
     "tally",
     "tally_unmatched",
+    "with_withdrawals",
+    "without",
 ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import groupby
 
 import msgspec
 import numpy as np
 
 from models.bars import Bars
-from models.cutting import count_items
+from models.cutting import count_items, cut
 from models.matching import Matcher
 from models.records import (
     EmbeddedFrame,
@@ -20,7 +21,7 @@ from models.records import (
 from streams.pipeline.frames import unpack_vectors
 from streams.pipeline.outcomes import MATCHED
 
-__all__ = ["by_turn", "match", "match_many", "tally"]
+__all__ = ["by_turn", "match", "match_many", "tally", "without"]
 
 MATCH_POSTS = 256  # compared with all queries at once: bounds the memory where there are a hundred thousand
 
@@ -109,6 +110,23 @@ def by_turn(frame: EmbeddedFrame) -> list[Frame]:
         Frame(msgspec.structs.replace(frame.origin, turn=frame.origin.turn + turn), posts, elsewhere=items - len(posts))
         for turn, posts in of.items()
     ]
+
+
+def without(frame: MatchedFrame, gone: Collection[str]) -> list[MatchedFrame]:
+    """The frame without the posts of these ids, for who clusters: their outcomes were counted.
+
+    In pieces, each as long as it was and ending with what was left out (`elsewhere`): so whatever stays keeps its place
+    (models/cutting.py), and is applied once though nothing, or more, is left out when the frame is read again.
+    """
+    pieces: list[MatchedFrame] = []
+    begun = at = 0
+    for is_gone, run in groupby(frame.posts, key=lambda post: post.id in gone):
+        end = at + len(list(run))
+        if is_gone:
+            pieces.append(msgspec.structs.replace(cut(frame, begun, at), elsewhere=end - at))
+            begun = end
+        at = end
+    return [*pieces, cut(frame, begun, count_items(frame))] if pieces else [frame]
 
 
 def tally(frame: MatchedFrame) -> dict[str, int]:
