@@ -24,7 +24,7 @@ from models.pseudonyms import keyed_hash, pseudonym
 from models.records import Deletion, Geo, Post
 from models.text import repair
 
-__all__ = ["decode_unique", "parse_post", "read_post", "split_lines", "words_of"]
+__all__ = ["REASONS", "decode_unique", "parse_post", "read_post", "split_lines", "words_of"]
 
 REASONS = (
     "too_large",  # the line is over MAX_LINE_BYTES, or the ingester cut it because the broker would refuse it

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator
 
 import click
 
-from models.errors import QueryError
+from models.errors import QueryError, ServiceError
 from models.records import KINDS
 from streams.commands import attribute
 from streams.config import Settings
@@ -77,6 +78,7 @@ def alerts(
     there = area_of(area) if area is not None else None
     if isinstance(there, str):
         raise QueryError(there)
+    lang = _known(settings, query, lang)
     name = form or ("text" if sys.stdout.isatty() else "json")
     write = attribute(FORMATS[name][0])(Options(follow, cap_status, cap_sender))
     teller = Teller(Wanted(level, kind, query, lang, there))
@@ -91,3 +93,27 @@ def alerts(
     except KeyboardInterrupt:
         if not follow:
             raise
+
+
+def _known(settings: Settings, query: str | None, lang: str | None) -> str | None:
+    """Warn of a query and a language that nothing can be of, where that can be told: no alert looks as if all were
+    quiet. The language as posts carry it.
+
+    Nothing is refused: a query that was removed has alerts still, and so may have what an earlier version took.
+    """
+    from streams.broker.queries import read_queries
+    from streams.commands.meant import no_query, post_language
+
+    told = []
+    if query is not None:
+        with contextlib.suppress(ServiceError):  # without the topic of the queries alerts are told all the same
+            known = read_queries(settings)
+            told += [f"{no_query(query, known)}; if it was removed, its alerts are told"] * (query not in known)
+    if lang is not None:
+        try:
+            lang = post_language(lang)
+        except QueryError as error:
+            told.append(str(error))
+    for warning in told:
+        click.secho(f"crisis: {warning}", fg="yellow", err=True)
+    return lang

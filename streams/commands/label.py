@@ -14,11 +14,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from models.errors import UNDECODABLE, LabelError, Rejected
+from models.errors import UNDECODABLE, LabelError, QueryError, Rejected
 from models.feedback.records import VERDICTS, Label, Verdict, check_label, label_alert, read_label
 from models.moments import rfc3339, told
 from models.records import Alert
 from streams.broker.labels import publish_labels, read_labels
+from streams.broker.queries import read_queries
+from streams.commands.meant import no_query
 from streams.config import Settings
 from streams.outputs.printable import printable, safe_json, shorten
 from streams.view.pseudonyms import load_pseudonyms
@@ -70,8 +72,26 @@ def give(
         raise click.UsageError("--text needs --query: which query is it an answer to?")
     else:
         said = check_label(Label(post, query_id, verdict, by, time.time(), text, lang, instead=instead))
+    _refuse_unknown(settings, said, named_too=text is not None)
     publish_labels(settings, [said])
-    click.echo(f"{said.query_id}: {WORDS[said.verdict]}, says {said.by}")
+    click.echo(f"{said.query_id}: {_verdict(said)}, says {said.by}")
+
+
+def _refuse_unknown(settings: Settings, said: Label, named_too: bool) -> None:
+    """Raises QueryError for an id that no query has: nothing would ever be learnt from it, and nobody would notice.
+
+    named_too: the query that was read was typed as well, not known from its alert.
+    """
+    typed = [said.instead, said.query_id if named_too else ""]
+    if any(typed):
+        known = read_queries(settings)
+        for query_id in filter(None, typed):
+            if query_id not in known:
+                raise QueryError(no_query(query_id, known))
+
+
+def _verdict(said: Label) -> str:
+    return WORDS[said.verdict] + (f", {said.instead}" if said.instead else "")
 
 
 def named(settings: Settings, typed: str) -> str:
@@ -112,9 +132,8 @@ def list_labels(settings: Settings, query_id: str | None, by: str | None) -> Non
     found = _chosen(settings, query_id=query_id, by=by)
     table = Table("when (UTC)", "who", "query", "verdict", "text", "post")
     for said in sorted(found, key=lambda one: -one.at):
-        verdict = WORDS[said.verdict] + (f", {said.instead}" if said.instead else "")
         when = told(said.at)[5:]
-        cells = (said.by, said.query_id, verdict, shorten(printable(said.text), 60), said.post_id)
+        cells = (said.by, said.query_id, _verdict(said), shorten(printable(said.text), 60), said.post_id)
         table.add_row(when, *(escape(printable(cell)) for cell in cells))
     out.print(table)
     click.echo(", ".join(f"{n} {WORDS[verdict]}" for verdict, n in Counter(s.verdict for s in found).most_common()))

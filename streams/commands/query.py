@@ -22,6 +22,7 @@ from models.places.gazetteer import Gazetteer
 from models.queries import Query, load_queries, read_pack
 from streams.broker.labels import read_labels
 from streams.broker.queries import publish_queries, read_queries
+from streams.commands.meant import no_query
 from streams.commands.query_fields import changed, with_fields
 from streams.commands.rehearsal import Arrivals, posts_of
 from streams.commands.versions import VERSION, chosen
@@ -137,7 +138,9 @@ def add(
     else:
         if not query_id or not sentences:
             raise click.UsageError("give a query id (need.…, offer.…, warning.…) and at least one sentence, or --file")
-        changes = {query_id: changed(read_queries(settings).get(query_id), query_id, {lang: list(sentences)}, given)}
+        said = {lang: list(sentences)}
+        changed(None, query_id, said, given)  # what is wrong with the words is told before a broker is asked for
+        changes = {query_id: changed(read_queries(settings).get(query_id), query_id, said, given)}
     _publish(settings, changes)
 
 
@@ -262,5 +265,5 @@ def _show_rehearsal(tried: Query, done: Rehearsal, hours: float, most: int) -> N
 def _find(settings: Settings, query_id: str) -> Query:
     known = read_queries(settings)
     if query_id not in known:
-        raise QueryError(f"no query {query_id!r}; `crisis query list` shows the {len(known)} active ones")
+        raise QueryError(no_query(query_id, known))
     return known[query_id]

@@ -15,6 +15,7 @@ from models.filters import Where, located
 from models.moments import rfc3339
 from models.queries import BARS, Query, check_query
 from models.records import KINDS
+from streams.commands.meant import post_language
 from streams.outputs.span import seconds
 
 __all__ = ["changed", "with_fields"]
@@ -79,6 +80,7 @@ def changed(
     known: Query | None, query_id: str, sentences: dict[str, list[str]], given: dict[str, Any], now: float | None = None
 ) -> Query:
     """The query with these sentences, by language, added to its own, and the fields that are given; or a new one.
+    Each sentence is kept once.
 
     Raises QueryError saying what to change.
     """
@@ -88,7 +90,9 @@ def changed(
             raise QueryError(f"query id {query_id!r} must start with {', '.join(f'{k}.' for k in KINDS)}")
         label = category.replace("_", " ").capitalize()
         known = Query(id=query_id, kind=kind, category=category, label=label, sentences={})  # type: ignore[arg-type]
-    texts = known.sentences | {lang: known.sentences.get(lang, []) + added for lang, added in sentences.items()}
+    texts = known.sentences | {
+        lang: list(dict.fromkeys([*known.sentences.get(lang, []), *added])) for lang, added in sentences.items()
+    }
     plain = {name: value for name, value in given.items() if name in ("label", "iasc", "hxl", *BARS)}
     if any(name in plain for name in BARS):
         plain = dict.fromkeys(BARS) | plain
@@ -103,6 +107,8 @@ def _where(known: Query, given: dict[str, Any]) -> Where | None:
         for name in ("languages", "sources", "must", "must_not")
         if name in given
     }
+    if "languages" in lists:
+        lists["languages"] = [post_language(code) for code in lists["languages"]]
     area = located(given["area"]) if "area" in given else {}
     where = msgspec.structs.replace(known.where or Where(), **lists, **area)
     return None if where == Where() else where

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import islice
 
 import click
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from models.errors import CrisisError
+from models.posts import REASONS
 from models.records import Reject
 from streams.broker.rejects import ends_of, lines_of, mark_retried, read_rejects, read_retried, send_again
 from streams.broker.topics import AGENTS
@@ -23,6 +24,7 @@ __all__ = ["rejected"]
 
 out = Console()
 SHOWN_CHARS = 2_000
+REFUSED = (*REASONS, "bad_frame", "stage_error", "worker_died")  # a line; a record of an inner topic; a post; either
 
 
 @click.group()
@@ -33,13 +35,23 @@ def rejected() -> None:
     """
 
 
+def _reason(told: str) -> Callable:
+    """One that nothing is refused for chooses nothing: it would look as if all were well."""
+    return click.option("--reason", type=click.Choice(REFUSED), metavar="REASON", help=told)
+
+
+def _cut(text: str, full: bool) -> str:
+    left = len(text) - SHOWN_CHARS
+    return text if full or left <= 0 else f"{text[:SHOWN_CHARS]}… ({left:,} characters left out; --full shows them)"
+
+
 def more(reject: Reject) -> str:
     """Of many lines refused for one reason only the first has its own bytes here."""
     return f" and {len(reject.also):,} later ones" if reject.also else ""
 
 
 @rejected.command("list")
-@click.option("--reason", help="Only this reason.")
+@_reason("Only this reason.")
 @click.pass_obj
 def list_rejected(settings: Settings, reason: str | None) -> None:
     """Count the rejects by reason and stage, but for those that were sent again."""
@@ -64,10 +76,11 @@ def list_rejected(settings: Settings, reason: str | None) -> None:
 
 @rejected.command()
 @click.argument("place", required=False)
-@click.option("--reason", help="The first of this reason instead.")
+@_reason("The first of this reason instead.")
 @click.option("-n", "most", default=5, show_default=True, help="So many of a reason.")
+@click.option("--full", is_flag=True, help=f"All that is kept of each, not only {SHOWN_CHARS:,} characters.")
 @click.pass_obj
-def show(settings: Settings, place: str | None, reason: str | None, most: int) -> None:
+def show(settings: Settings, place: str | None, reason: str | None, most: int, full: bool) -> None:
     """Show rejects: where they came from, why they were refused, and what was sent."""
     found = (x for x in read_rejects(settings, reason) if place is None or x.place == place)
     shown = list(islice(found, 1 if place else most))
@@ -75,15 +88,16 @@ def show(settings: Settings, place: str | None, reason: str | None, most: int) -
         raise CrisisError(f"no such reject: {place or reason or 'there are none'}; `crisis rejected list` counts them")
     for letter in shown:
         reject, origin = letter.reject, letter.reject.origin
-        text = printable(reject.raw.decode("utf-8", "replace"))[:SHOWN_CHARS]
+        text = _cut(printable(reject.raw.decode("utf-8", "replace")), full)
         out.print(f"[bold]{letter.place}[/] {reject.reason} at {reject.stage}, {reject.seen_at}")
         out.print(f"  from partition {origin.partition}, offset {origin.offset}, line {reject.line}" + more(reject))
-        out.print(f"  {escape(printable(reject.detail))}\n  {escape(text)}", soft_wrap=True)
+        # Not by rich, which takes a minute for 64 kB without a space.
+        click.echo(f"  {_cut(printable(reject.detail), full)}\n  {text}")
 
 
 @rejected.command()
 @click.argument("place", required=False)
-@click.option("--reason", help="All of this reason.")
+@_reason("All of this reason.")
 @click.option("--again", "once_more", is_flag=True, help="Those too that were sent again before.")
 @click.pass_obj
 def retry(settings: Settings, place: str | None, reason: str | None, once_more: bool) -> None:

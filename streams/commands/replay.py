@@ -24,6 +24,7 @@ from models.posts import parse_post
 from models.queries import load_queries
 from models.records import MatchedFrame, Origin, Post, Reject
 from streams.commands.files import FILE, OUT, not_the_input, note, progress, whole
+from streams.commands.seems import seems
 from streams.commands.versions import VERSION, chosen
 from streams.config import Settings
 from streams.ingest.lines import is_table, open_lines, read_frames
@@ -101,6 +102,8 @@ def replay(
         note.print(_told(done.rejects, file, rejects), highlight=False, soft_wrap=True)
     if not done.totals.check():
         raise click.ClickException("the totals do not add up: a post was lost or counted twice. Please report this.")
+    if done.rejects and len(done.rejects) == done.totals.counts["read"]:
+        raise click.ClickException(f"every line was refused: {file} {seems(file, done.rejects)}")
 
 
 def _told(rejects: Sequence[Reject], file: Path, kept: Path | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ import msgspec
 import numpy as np
 
 from models.encoders.ready import Ready
-from models.errors import UNDECODABLE, CrisisError, Rejected
+from models.errors import CrisisError, Rejected
 from models.feedback.teach import teach
 from models.moments import rfc3339
 from models.moving_words import moving_words, moving_words_told
@@ -28,7 +27,7 @@ from models.why_not import why_not as explain
 from streams.broker.labels import read_labels
 from streams.broker.queries import read_queries
 from streams.broker.reading import read_values
-from streams.broker.rejects import read_rejects
+from streams.commands.refused_post import find_refused
 from streams.commands.versions import VERSION, chosen
 from streams.config import Settings
 from streams.outputs.printable import printable
@@ -193,14 +192,10 @@ def _frames(settings: Settings, topic: str, last_s: float, kind: type[F]) -> Ite
 
 
 def _refused(settings: Settings, pseudonyms: Pseudonyms, post_id: str) -> str:
-    for letter in read_rejects(settings):
-        with contextlib.suppress(ValueError, AttributeError, *UNDECODABLE):
-            raw = letter.reject.raw
-            found = msgspec.msgpack.decode(raw) if letter.reject.stage == "embed" else json.loads(raw)
-            if pseudonyms.id(str(found.get("id"))) == post_id:
-                told = f"{letter.reject.reason} at {letter.reject.stage}: {letter.reject.detail}"
-                return f"It was refused ({told}); `crisis rejected show {letter.place}` shows it."
-    return ""
+    if (letter := find_refused(settings, pseudonyms, post_id)) is None:
+        return ""
+    told = f"{letter.reject.reason} at {letter.reject.stage}: {letter.reject.detail}"
+    return f"It was refused ({told}); `crisis rejected show {letter.place}` shows it."
 
 
 def _post(text: str, lang: str | None, source: str) -> Post:

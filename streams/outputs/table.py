@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from models.records import Alert, Geo, NamedPlace
 from streams.outputs import Options, Print, open_alerts, print_lines
 from streams.outputs.printable import printable, web_link
+from streams.outputs.sureness import how_sure
 
 __all__ = ["as_csv", "csv_lines"]
 
@@ -49,7 +50,8 @@ COLUMNS: tuple[tuple[str, str, Callable[[Alert], Cell]], ...] = (
     ("language", "#meta+language", lambda a: a.post.lang),
     ("priority", "#severity+priority", lambda a: a.priority),
     ("level", "#status+level", lambda a: a.level),
-    ("probability", "#indicator+probability", lambda a: a.probability),
+    ("how sure", "#meta+sureness", how_sure),
+    ("probability of the category", "#indicator+probability", lambda a: a.probability),
     ("place", "#loc+name", lambda a: _of(_named(a), "name")),
     ("lat", "#geo+lat", lambda a: _of(_where(a), "lat")),
     ("lon", "#geo+lon", lambda a: _of(_where(a), "lon")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import resource
@@ -159,6 +160,37 @@ def test_a_replay_says_why_lines_were_refused_and_where_they_are_kept(tmp_path):
     kept = tmp_path / "kept"
     done = CliRunner().invoke(crisis, ["replay", str(file), "--rejects", str(kept)], catch_exceptions=False)
     assert f"{kept} holds them" in done.output and len(kept.read_text().splitlines()) == 3
+
+
+LIST = b'[{"id": "1", "text": "water"},\n {"id": "2", "text": "food"}]'
+
+
+@pytest.mark.parametrize(
+    ("name", "held", "told"),
+    [
+        ("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is no text: JSON lines (a post a line), CSV or TSV are read"),
+        ("a.json", LIST, "is one JSON list, and a post a line is read: make lines of it (`jq -c '.[]' FILE > posts"),
+        ("a.json", LIST.replace(b"\n", b""), "(`jq -c '.[]' FILE > posts.jsonl`)"),
+        ("a.json.gz", gzip.compress(LIST), "(`zcat FILE | jq -c '.[]' > posts.jsonl`)"),
+        ("a.jsonl", gzip.compress(b"{}"), "is gzip: give it a name that ends in .gz"),
+        ("a.xlsx", b"PK\x03\x04\x14\0", "is a zip file or a spreadsheet: unpack it, or save it as CSV"),
+        ("a.csv", "id,text\n1,señal\n2,años\n".encode("latin-1"), "save it as UTF-8 (iconv -f LATIN1 -t UTF-8)"),
+        ("a.txt", b"[12:30] Ada: we need water\n", "holds no post that can be read: a line is such as"),
+    ],
+)
+def test_a_replay_of_which_every_line_is_refused_fails_and_says_what_the_file_seems_to_be(tmp_path, name, held, told):
+    file = tmp_path / name
+    file.write_bytes(held)
+    done = CliRunner().invoke(crisis, ["replay", str(file)], env={"COLUMNS": "400"})
+    assert done.exit_code == 1
+    last = done.output.splitlines()[-1]
+    assert last.startswith(f"Error: every line was refused: {file} ") and told.replace("FILE", str(file)) in last
+
+
+def test_a_replay_of_a_file_without_posts_or_with_deletions_alone_is_no_failure(tmp_path):
+    for lines in ([], ['{"id": "1", "kind": "delete"}', "no post"], ['{"id": "1", "text": "water"}', "no post"]):
+        file = posts_file(tmp_path / "posts.jsonl", 0, *lines)
+        assert CliRunner().invoke(crisis, ["replay", str(file)], catch_exceptions=False).exit_code == 0
 
 
 @pytest.mark.parametrize("words", [("key", "FILE"), ("token", "ada", "--file", "FILE")], ids=["key", "token"])

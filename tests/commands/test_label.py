@@ -9,9 +9,11 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from models.errors import LabelError
+from models.errors import LabelError, QueryError
 from models.moments import has_zone
+from models.queries import load_queries
 from streams.broker.labels import read_labels
+from streams.broker.queries import publish_queries
 from streams.broker.topics import make_topics
 from streams.commands.label import label
 from streams.config import load_settings
@@ -27,6 +29,7 @@ def settings(embedded_broker, embedded_redis_url):
         broker={"bootstrap": embedded_broker}, redis={"url": embedded_redis_url}, topics={"prefix": fresh_prefix()}
     )
     make_topics(made)
+    publish_queries(made, {q.id: q for q in load_queries() if q.kind == "need"})
     return made
 
 
@@ -43,9 +46,8 @@ def test_an_alert_is_labelled_listed_carried_off_and_back_and_taken_back(setting
 
     asyncio.run(fill())
     assert run(settings, "p1", "right", "--by", "Ada") == "need.water: right, says Ada\n"
-    run(
-        settings, "p2", "other", "--instead", "need.shelter", "--by", "Bo", "--query", "need.water", "--text", "no roof"
-    )
+    other = ("p2", "other", "--instead", "need.shelter", "--by", "Bo", "--query", "need.water", "--text", "no roof")
+    assert run(settings, *other) == "need.water: other category, need.shelter, says Bo\n"
     listed = run(settings, "list")
     assert "Ada" in listed and "\x1b[31m" not in listed and "1 right" in listed and "1 other category" in listed
     lines = run(settings, "export")
@@ -56,6 +58,14 @@ def test_an_alert_is_labelled_listed_carried_off_and_back_and_taken_back(setting
     assert [x.by for x in read_labels(settings).values()] == ["Bo"]
     assert run(settings, "import", "-", input=lines) == "1 taken over\n"
     assert {x.by for x in read_labels(settings).values()} == {"Ada", "Bo"}
+
+
+@pytest.mark.parametrize("typed", [("need.water", "need.medicne"), ("need.medicne", "need.water")])
+def test_a_query_that_there_is_not_is_not_taught_but_told_with_the_nearest_one(settings, typed):
+    read, instead = typed
+    with pytest.raises(QueryError, match=r"no query 'need.medicne' \(did you mean need.medicine\?\)"):
+        run(settings, "p2", "other", "--query", read, "--instead", instead, "--text", "pills", "--by", "Bo")
+    assert read_labels(settings) == {}
 
 
 def test_a_line_that_is_no_label_stops_an_import_before_anything_is_written(settings):

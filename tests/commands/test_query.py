@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from models.errors import QueryError
 from models.filters import Where
 from models.queries import load_queries
 from models.records import EmbeddedFrame, Origin, Post
@@ -77,6 +78,41 @@ def test_sentences_are_added_to_a_query_that_exists_and_nothing_else_changes(set
     changed = added(settings, "need.water", "Thirst here", "--lang", "en")
     assert changed.sentences == WATER.sentences | {"en": [*WATER.sentences["en"], "Thirst here"]}
     assert (changed.label, changed.iasc, changed.hxl, changed.threshold) == (WATER.label, WATER.iasc, WATER.hxl, None)
+
+
+def test_a_sentence_that_a_query_has_already_is_kept_once(settings):
+    boats = added(settings, "need.boats", "We need a boat", "We need a boat")
+    assert added(settings, "need.boats", "We need a boat") == boats
+    assert boats.sentences == {"en": ["We need a boat"]}
+    assert added(settings, "need.boats", "We need a boat", "--lang", "nl").sentences["nl"] == ["We need a boat"]
+
+
+def test_a_language_that_no_post_has_is_refused_as_a_filter_and_the_query_is_not_made(settings):
+    words = ["add", "need.boats", "We need a boat", "--languages"]
+    done = CliRunner().invoke(query, [*words, "es,english"], obj=settings)
+    assert isinstance(done.exception, QueryError)
+    assert "no post has the language 'english' (did you mean en?)" in str(done.exception)
+    assert "need.boats" not in read_queries(settings)
+    assert added(settings, *words[1:], "EN,pt-br").where == Where(["en", "pt-BR"])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--expires", "yesterday"], "expires 'yesterday': write for example"),
+        (["--probability", "7"], "probability 7.0 is not between 0 and 1"),
+        (["--languages", "english"], "did you mean en"),
+    ],
+)
+def test_what_is_wrong_with_the_words_of_a_new_query_is_told_where_no_broker_is(words, told):
+    alone = load_settings(broker={"bootstrap": "127.0.0.1:1"})
+    done = CliRunner().invoke(query, ["add", "need.boats", "We need a boat", *words], obj=alone)
+    assert isinstance(done.exception, QueryError) and told in str(done.exception)
+
+
+def test_an_id_that_no_query_has_is_refused_with_the_nearest_one(settings):
+    done = CliRunner().invoke(query, ["remove", "need.watr"], obj=settings)
+    assert "no query 'need.watr' (did you mean need.water?)" in str(done.exception)
 
 
 def test_what_is_given_beside_the_sentences_of_a_query_that_exists_is_applied(settings):

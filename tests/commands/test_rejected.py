@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import msgspec
 import pytest
 from click.testing import CliRunner
@@ -11,9 +13,10 @@ from models.errors import CrisisError
 from models.records import Deletion, EmbeddedFrame, Frame, MatchedFrame, Origin, Post, Reject, Repeat
 from streams.broker.rejects import READS, RETRIED
 from streams.broker.topics import make_topics
-from streams.commands.rejected import rejected
+from streams.commands.rejected import REFUSED, rejected
 from streams.config import load_settings
 from streams.pipeline.frames import decode_frames, encode_frame, join_frames
+from tests.house import modules, parsed
 from tests.outputs.topics import fresh_prefix
 from tests.waiting import PATIENCE_S
 
@@ -107,6 +110,34 @@ def test_one_is_shown_with_its_place_and_reason_and_nothing_that_a_terminal_obey
     told = run(settings, "show", "0:0").output
     assert "bad_json" in told and "partition 1" in told and "\x1b[31m" not in told
     assert isinstance(run(settings, "show", "0:77").exception, CrisisError)
+
+
+def test_of_a_long_line_is_told_how_much_is_left_out_and_all_of_it_where_that_is_asked_for(settings, refuse):
+    refuse(Reject("text_too_long", "w" * 5_000, "normalise", Origin(1, 0), 0, AT, b"x" * 60_000))
+    told = run(settings, "show", "--reason", "text_too_long").output
+    assert "(58,000 characters left out; --full shows them)" in told and max(map(len, told.splitlines())) < 2_100
+    told = run(settings, "show", "--reason", "text_too_long", "--full").output
+    assert "x" * 60_000 in told and "w" * 5_000 in told and "left out" not in told
+
+
+@pytest.mark.parametrize("command", ["list", "show", "retry"])
+def test_a_reason_that_nothing_is_refused_for_is_told_with_those_that_there_are(command):
+    done = run(load_settings(broker={"bootstrap": "127.0.0.1:1"}), command, "--reason", "bad_tme")
+    assert done.exit_code == 2
+    assert all(f"'{reason}'" in done.output for reason in ("bad_time", "bad_frame", "stage_error", "worker_died"))
+
+
+def test_each_reason_that_the_code_gives_can_be_asked_for():
+    reasons = {
+        node.args[at].value
+        for package in ("models", "streams")
+        for path in modules(package)
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call)
+        for at in [{"Rejected": 0, "_refuse": 1}.get(getattr(node.func, "id", getattr(node.func, "attr", "")), 9)]
+        if at < len(node.args) and isinstance(node.args[at], ast.Constant)
+    }
+    assert reasons == set(REFUSED)
 
 
 def test_what_was_cut_in_the_reject_is_sent_again_whole(settings):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 
 import msgspec
@@ -18,6 +19,7 @@ from streams.broker.queries import publish_queries
 from streams.broker.topics import make_topics
 from streams.commands.why_not import why_not
 from streams.config import load_settings
+from streams.ingest.lines import oversize_marker
 from streams.pipeline import stages
 from streams.pipeline.frames import encode_frame, join_frames
 from streams.view.connect import connect
@@ -103,6 +105,35 @@ def test_each_way_a_post_can_go_has_its_sentence(settings):
         assert sentence in done.output, (post_id, done.output)
         if post_id == "x:a/chatter":
             assert re.search(r"need\.\w+ at \d+ %, \d+ points below the \d+ % from which it alerts", done.output)
+
+
+def test_a_refused_post_is_found_by_what_is_kept_of_its_line_or_by_the_line(settings, embedded_broker):
+    long = "x" * 70_000
+    lines = [json.dumps({"id": f"x:a/{n}", "text": "hi"}) for n in range(2)]
+    lines += [
+        json.dumps({"text": long, "id": "x:a/behind"}),
+        json.dumps({"lang": "en", "id": "x:a/before", "text": long}),
+    ]
+    producer = KafkaProducer(bootstrap_servers=embedded_broker)
+
+    def send(topic: str, value: bytes) -> int:
+        return producer.send(settings.topics.name(topic), value=value, partition=0).get(PATIENCE_S).offset
+
+    offset = send("posts.raw", "\n".join(lines).encode())
+    marker = oversize_marker(lines[3].replace("before", "huge").encode(), 9_000_000)
+    at = "2023-11-14T22:13:20.000Z"
+    for reject in (
+        Reject("empty_text", "no text", "normalise", Origin(0, offset), 0, at, lines[0].encode(), also=[1]),
+        Reject("text_too_long", "70000 characters", "normalise", Origin(0, offset), 2, at, lines[2][:65_536].encode()),
+        Reject("text_too_long", "70000 characters", "normalise", Origin(0, 999), 3, at, lines[3][:65_536].encode()),
+        Reject("too_large", "9000000 bytes", "normalise", Origin(0, 999), 4, at, marker),
+    ):
+        send("posts.rejected", msgspec.json.encode(reject))
+    producer.close()
+    reasons = {"0": "empty_text", "1": "empty_text", "behind": "text_too_long", "before": "text_too_long"}
+    for name, reason in (reasons | {"huge": "too_large"}).items():
+        done = CliRunner().invoke(why_not, [f"x:a/{name}"], obj=settings, catch_exceptions=False)
+        assert f"It was refused ({reason} at normalise: " in done.output, (name, done.output)
 
 
 def test_a_text_needs_neither_broker_nor_redis():

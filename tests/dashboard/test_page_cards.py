@@ -39,6 +39,19 @@ def test_a_low_score_is_not_said_to_reach_its_threshold(page, server):
     expect(cards(page).first.locator(".chance")).to_have_text("5 % likely")
 
 
+def test_a_score_that_is_below_its_threshold_by_a_hair_does_not_read_as_the_same_number(page, server):
+    head = Evidence("We need water", "en", 0.5, terms={"head": 1.0, "bias": -1.0})
+    at = time.time()
+    told = [
+        invent(961, level="suggestion", score=0.4988, threshold=0.5, probability=0.3, evidence=head, at=at),
+        invent(962, level="suggestion", score=0.5051, threshold=0.51, probability=0.3, at=at),
+    ]
+    server.call(lambda view: view.put_alerts(told))
+    score = '#list > .card[data-post="p{}"] .score'
+    expect(page.locator(score.format(961))).to_have_text("49 % < 50 %")
+    expect(page.locator(score.format(962))).to_have_text("0.50 < 0.51")
+
+
 def sure_by(query, terms, **more):
     """An alert on one line whose terms say how it was read, and the names its numbers have on its card."""
     evidence = Evidence("We need water", "en", 0.7, terms=terms)

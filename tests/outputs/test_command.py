@@ -16,7 +16,9 @@ from kafka.errors import KafkaTimeoutError
 
 from models.errors import QueryError, ServiceError
 from models.places.gazetteer import Gazetteer
+from models.queries import load_queries
 from models.records import Alert, Geo, NamedPlace
+from streams.broker.queries import publish_queries
 from streams.broker.topics import make_topics
 from streams.commands.alerts import alerts as command
 from streams.config import Settings, load_settings
@@ -81,6 +83,33 @@ def test_filters_choose(settings):
     assert len(run(settings, "--level", "alert").splitlines()) == 2
     assert len(run(settings, "--kind", "offer", "--lang", "ar", "--query", "offer.food").splitlines()) == 1
     assert run(settings, "--query", "need.nothing") == ""
+
+
+def test_a_query_that_there_is_not_and_a_language_that_no_post_has_are_warned_of_and_the_alerts_are_told(settings):
+    publish_queries(settings, {q.id: q for q in load_queries() if q.id == "need.water"})
+    send(settings, [invent("a", query="need.gone"), invent("b", lang="ar")])
+
+    def told(*args: str) -> tuple[int, str]:
+        done = CliRunner().invoke(command, args, obj=settings, catch_exceptions=False)
+        assert done.exit_code == 0
+        return len(done.stdout.splitlines()), done.stderr
+
+    assert told("--query", "need.water", "--lang", "AR") == (1, "")
+    found, warned = told("--query", "need.watr")
+    assert found == 0 and "no query 'need.watr' (did you mean need.water?)" in warned
+    found, warned = told("--query", "need.gone", "--kind", "need")
+    assert found == 1 and "no query 'need.gone'" in warned
+    found, warned = told("--lang", "xx")
+    assert found == 0 and "no post has the language 'xx': write codes" in warned
+
+
+def test_who_may_not_read_the_queries_is_told_the_alerts_of_one_all_the_same(settings, monkeypatch):
+    def missing(_: Settings) -> None:
+        raise ServiceError("no topic queries: run `crisis topics`")
+
+    monkeypatch.setattr("streams.broker.queries.read_queries", missing)
+    send(settings, [invent("a")])
+    assert len(run(settings, "--query", "need.water").splitlines()) == 1
 
 
 def test_only_the_last_hours(settings):

@@ -97,6 +97,9 @@ UNTAUGHT = Evidence("We need boats", "en", 0.72, terms={"bias": -1.0, "query": 1
     [
         ("need.water", HEADED, (0.87, 0.42), "a need or offer 87% ≥ 50%, under this category 42%"),
         ("offer.water", HEADED, (0.41, 0.38), "a need or offer 41% < 50%, under this category 38%"),
+        ("need.water", HEADED, (0.4988, 0.42), "a need or offer 49% < 50%, under this category 42%"),
+        ("need.water", HEADED, (0.5, 0.42), "a need or offer 50% ≥ 50%, under this category 42%"),
+        ("need.water", invent().evidence, (0.4988, None), "0.49 < 0.50"),
         ("warning.danger", HEADED, (0.6214, 0.621), "under this category 62% ≥ 50%"),
         ("need.boats", UNTAUGHT, (0.6214, 0.621), "under this category 62% ≥ 50%"),
         ("need.boats", UNTAUGHT, (0.6214, 0.54), "under this category 62% ≥ 50%, as a need 54%"),

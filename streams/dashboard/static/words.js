@@ -20,14 +20,15 @@ export function language(code) {
 // the meter. What is held against the bar leads: nothing that alerts looks as if it were below it.
 export function sureness({ kind, score, threshold, probability, evidence }) {
   const terms = evidence.terms ?? {}, percent = (p) => `${Math.round(100 * p)} %`, reaches = score >= threshold;
+  const below = (told, bar, floored) => (!reaches && told === bar ? floored : told); // "50 % < 50 %" says nothing
   const likely = probability == null ? "" : percent(probability), held = (bar) => ` ${reaches ? "≥" : "<"} ${bar}`;
   if (!("head" in terms || "gate" in terms)) { // terms that only a learnt head has
     return {
-      lead: likely && `${likely} likely`, good: probability >= 0.5, value: score.toFixed(2), held: held(threshold.toFixed(2)), under: "",
+      lead: likely && `${likely} likely`, good: probability >= 0.5, value: below(score.toFixed(2), threshold.toFixed(2), (Math.round(100 * threshold - 1) / 100).toFixed(2)), held: held(threshold.toFixed(2)), under: "",
       title: `${score.toFixed(2)}: how close the post is to the query, which alerts from ${threshold.toFixed(2)}${likely && `. ${likely}: how likely a post at this score is right`}`,
     };
   }
-  const value = percent(score), bar = percent(threshold), told = { good: reaches, value, held: held(bar), under: "" };
+  const bar = percent(threshold), value = below(percent(score), bar, `${Math.round(100 * threshold) - 1} %`), told = { good: reaches, value, held: held(bar), under: "" };
   const as = { need: "a need", offer: "an offer" }[kind];
   if (!as || !("head" in terms)) { // a notice, or a query the head was never taught
     const less = as && likely && likely !== value ? `${likely} as ${as}` : "";
