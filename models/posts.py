@@ -1,17 +1,19 @@
 """One line of a raw frame → a `Post` or a `Deletion`, or `Rejected` with one of `REASONS`. Nothing else comes out.
 
 The raw post is JSON: `id` and `text` are required (only `id` for `"kind": "delete"`); `created_at` (RFC 3339, or epoch
-seconds, milliseconds or microseconds), `lang`, `source`, `author`, `url`, `reply_to`, `repost_of`, `geo` {lat, lon} and
-`kind` are optional; unknown fields are ignored. Phone numbers and e-mail addresses are masked here and the
-author becomes a pseudonym; `models.pseudonyms` hides ids, links and mentions.
+seconds, milliseconds or microseconds), `lang`, `source`, `author`, `url`, `reply_to`, `repost_of`, `geo` {lat, lon} (or
+`lat` and `lon` or `lng`, or `latitude` and `longitude`, beside the others) and `kind` are optional; unknown fields are
+ignored. Phone numbers and e-mail addresses are masked here and the author becomes a pseudonym; `models.pseudonyms`
+hides ids, links and mentions.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections import Counter
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -70,6 +72,11 @@ class _Raw(Struct):
     reply_to: str | int | None = None
     repost_of: str | int | None = None
     geo: Geo | None = None
+    lat: Any = None  # where a post is, as many write it: what is no number there says nothing
+    lon: Any = None
+    lng: Any = None
+    latitude: Any = None
+    longitude: Any = None
     kind: Literal["create", "update", "delete"] | None = None
     oversize: int | None = None  # bytes of a line the ingester had to cut: streams/ingest/writer.py
 
@@ -115,7 +122,7 @@ def read_post(
         url=_url(raw.url),
         reply_to=_reference(raw.reply_to),
         repost_of=_reference(raw.repost_of),
-        geo=raw.geo if raw.geo and abs(raw.geo.lat) <= 90 and abs(raw.geo.lon) <= 180 else None,
+        geo=_geo(raw),
         kind=raw.kind or "create",
         fingerprint=keyed_hash(_REPOSTED.sub("", " ".join(text.split())), author_key, b"text"),
     )
@@ -231,6 +238,17 @@ def _created_at(raw: str | int | float | None, seen_at: float) -> float:
 
 def _source(raw: str | None) -> str:
     return repair(raw[:MAX_SOURCE_CHARS]).replace("\n", " ") or "unknown" if raw else "unknown"
+
+
+def _geo(raw: _Raw) -> Geo | None:
+    """Where the post says it is, if that is on Earth."""
+    found = [(raw.geo.lat, raw.geo.lon)] if raw.geo else []
+    for lat, lon in (*found, (raw.lat, raw.lon), (raw.lat, raw.lng), (raw.latitude, raw.longitude)):
+        if lat is not None and lon is not None:
+            with contextlib.suppress(TypeError, ValueError, OverflowError):
+                if abs(lat := float(lat)) <= 90 and abs(lon := float(lon)) <= 180:
+                    return Geo(lat, lon)
+    return None
 
 
 def _url(raw: str | None) -> str | None:

@@ -189,6 +189,16 @@ def test_a_place_that_is_not_on_earth_is_dropped_but_the_post_is_kept():
     assert post(geo={"lat": 91, "lon": 0}).geo is None
 
 
+@pytest.mark.parametrize("names", [("lat", "lon"), ("lat", "lng"), ("latitude", "longitude")])
+def test_a_position_beside_the_text_is_read_by_the_names_that_people_give_it(names):
+    lat, lon = names
+    assert post(**{lat: 18.2, lon: -73.75}).geo == Geo(18.2, -73.75)
+    assert post(**{lat: "18.2", lon: "-73.75"}).geo == Geo(18.2, -73.75)
+    for wrong in ({lat: 18.2}, {lat: "north", lon: 1}, {lat: [1], lon: {}}, {lat: 91, lon: 0}, {lat: "nan", lon: 0}):
+        assert post(**wrong).geo is None
+    assert post(geo={"lat": 1, "lon": 2}, **{lat: 18.2, lon: -73.75}).geo == Geo(1, 2)
+
+
 def test_a_frame_is_one_post_per_line_and_blank_lines_are_none():
     assert split_lines(b'{"id":1}\r\n\n  {"id":2}\n\xe2\x80\xa8{"id":3}') == [
         b'{"id":1}',
