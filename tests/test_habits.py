@@ -33,6 +33,20 @@ def test_no_test_asserts_what_a_clock_says():
     assert not wrong
 
 
+def test_no_consumer_commits_by_itself():
+    """aiokafka's default. Where the broker is away `stop()` then commits for ever, and read is not worked off."""
+    calls = {
+        f"{path.relative_to(ROOT)}:{node.lineno}": {keyword.arg for keyword in node.keywords}
+        for package in ("streams", "tests")
+        for path in modules(package)
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call)
+        and "AIOKafkaConsumer" in (getattr(node.func, "id", ""), getattr(node.func, "attr", ""))
+    }
+    assert len(calls) > 10
+    assert not [place for place, given in calls.items() if "enable_auto_commit" not in given]
+
+
 def test_the_formatter_passes_over_nothing_but_tables():
     """A table of short cells reads by rows; one cell to a line it would be many times as long."""
     for path in [p for package in ("models", "streams", "training", "tests") for p in modules(package)]:

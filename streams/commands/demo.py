@@ -21,6 +21,7 @@ from rich.console import Console
 from streams.commands.key import make_key
 from streams.commands.topics import prepare
 from streams.config import Settings, load_settings
+from streams.config.secrets import redacted
 from streams.embedded.children import Children
 from streams.embedded.redis import EmbeddedRedis
 from streams.ingest.file import ReplayConfig, ingest_file
@@ -34,6 +35,7 @@ __all__ = ["demo"]
 out = Console(highlight=False)
 
 START_S = 60.0  # a worker needs 3 to 5 s; a slow laptop on battery may need ten times that
+SENT_S = 10.0  # for the broker beside us to take what is sent; where it died, what waits for it gives up so soon
 CLUSTERS_S = 20.0  # what the last clusters may take: a save every five seconds, and slow machines
 
 
@@ -120,6 +122,7 @@ def _settings(config: str | None, redis_url: str, key: Path, broker_port: int, d
         topics={"partitions": 4},
         dashboard={"port": dashboard_port},
         worker={"web_port": 0},
+        ingest={"writer": {"delivery_timeout_s": SENT_S}},
     )
 
 
@@ -157,10 +160,11 @@ async def _run(
         for task in pending:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
-        out.print("\nstopping …")
+        why = [redacted(task.exception()).partition("\n")[0] for task in done if task.exception()]
+        out.print("\n" + " ".join([*why, "stopping …"]), markup=False)
     await redis.aclose()
     for task in done:
-        task.result()  # a child's death is told here, once everything is stopped
+        task.result()  # a child's last words are told here, once everything is stopped
     out.print("stopped; nothing is left running")
 
 

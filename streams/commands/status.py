@@ -14,6 +14,7 @@ from models.errors import CrisisError
 from streams.broker.lag import lag
 from streams.broker.topics import inputs_of
 from streams.config import Settings
+from streams.outputs.printable import printable
 from streams.pipeline.outcomes import put_by
 from streams.view.connect import connect
 from streams.view.health import Health, Known, judge
@@ -26,7 +27,12 @@ COLOURS = {"live": "green", "late": "yellow", "down": "red"}
 
 
 async def ask(settings: Settings) -> Health:
-    """How the whole is, as the page would say it now."""
+    """How the whole is, as the page would say it now; for a terminal, which obeys what names of files may hold."""
+    health = await _judged(settings)
+    return structs.replace(health, sentence=printable(health.sentence))
+
+
+async def _judged(settings: Settings) -> Health:
     agents, redis = inputs_of(settings), connect(settings.redis)
     try:
         async with asyncio.timeout(ANSWER_S):

@@ -26,7 +26,7 @@ from msgspec import Struct
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import RedisError
 
-from models.errors import CrisisError
+from models.errors import UNDECODABLE, CrisisError
 from models.records import Alert, ClusterEvent
 from streams.broker.backoff import Good, keep_up, stop_if_cancelled
 from streams.broker.labels import Labels
@@ -183,7 +183,7 @@ class Feed:
                     self._alerts[alert.alert_id] = alert
             elif self.board.put_cluster(cluster := _cluster(data)):
                 self._clusters[cluster.cluster_id] = cluster
-        except msgspec.MsgspecError as error:
+        except UNDECODABLE as error:
             log.error("a message on %s is no alert and no cluster: %s", channel, error)
 
     async def _flush(self) -> None:
@@ -211,7 +211,7 @@ class Feed:
 
     async def _tick(self) -> None:
         while True:
-            at = time.time()
+            at, began = time.time(), self._clock()  # what is shown as a time, and what is measured with
             try:
                 async with asyncio.timeout(MEASURE_S):  # a frozen Redis answers nothing, and raises nothing
                     self.stats = await self._measure(at)
@@ -223,7 +223,7 @@ class Feed:
             self.stats = msgspec.structs.replace(self.stats, health=self.health, taught=self._taught()[0])
             self.history.append(round(self.stats.posts_per_s, 1))
             self._hand_out(self.stats)
-            await asyncio.sleep(max(0.1, TICK_S - (time.time() - at)))
+            await asyncio.sleep(max(0.1, TICK_S - (self._clock() - began)))
 
     async def _measure(self, at: float) -> Stats:
         view, ids, asked = self.view, self.board.newest_posts(REPEATS_OF), self._clock()
@@ -247,7 +247,7 @@ class Feed:
             self._send(resync=True)
         return Stats(
             at=at,
-            posts_per_s=round(self._rate.add(at, counts.get("read", 0)), 1),
+            posts_per_s=round(self._rate.add(asked, counts.get("read", 0)), 1),
             latency_p50_ms=p50,
             latency_p95_ms=p95,
             totals={name: counts.get(name, 0) for name in COUNTED},

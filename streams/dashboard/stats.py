@@ -66,14 +66,18 @@ class Rate:
         self._seen: deque[tuple[float, int]] = deque()
 
     def add(self, at: float, total: int) -> float:
-        """Note the counter; returns the rate. A counter that went back (a reset) starts over."""
+        """Note the counter; returns the rate. A counter that went back (a reset) starts over.
+
+        at: seconds of a clock that is never put back (monotonic).
+        """
         if self._seen and total < self._seen[-1][1]:
             self._seen.clear()
         self._seen.append((at, total))
         while len(self._seen) > 2 and self._seen[1][0] <= at - self._span_s:
             self._seen.popleft()
-        (first_at, first), passed = self._seen[0], at - self._seen[0][0]
-        return (total - first) / passed if passed > 0 and first_at <= at else 0.0
+        first_at, first = self._seen[0]
+        passed = at - first_at
+        return (total - first) / passed if passed > 0 else 0.0
 
 
 def percentiles(latencies_ms: Sequence[float]) -> tuple[float | None, float | None]:

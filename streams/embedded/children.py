@@ -25,6 +25,7 @@ class Children:
         self._running: dict[str, asyncio.subprocess.Process] = {}
         self._ended: asyncio.Queue[str] = asyncio.Queue()
         self._watchers: set[asyncio.Task] = set()
+        self._stopping = False
 
     async def __aenter__(self) -> Children:
         self.log_dir.mkdir(parents=True, exist_ok=True)
@@ -33,7 +34,12 @@ class Children:
     async def start(
         self, name: str, args: Sequence[str], env: Mapping[str, str], restart_on: int | None = None
     ) -> None:
-        """Run `python -m …args`; output goes to `<log_dir>/<name>.log`. Ends with status `restart_on`: starts anew."""
+        """Run `python -m …args`; output goes to `<log_dir>/<name>.log`. Ends with status `restart_on`: starts anew.
+
+        Once all are being stopped, nothing is started.
+        """
+        if self._stopping:
+            return
         with (self.log_dir / f"{name}.log").open("ab") as log:
             # A session of its own: Ctrl-C reaches only us, and we stop the children in order.
             child = await asyncio.create_subprocess_exec(
@@ -46,6 +52,9 @@ class Children:
                 stdin=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
             )
+        if self._stopping:  # the stop came while it was being started, and does not know of it
+            await _kill(child)
+            return
         self._running[name] = child
         again = (name, args, env, restart_on)
         watcher = asyncio.create_task(self._watch(name, child, again))
@@ -71,6 +80,7 @@ class Children:
         raise ServiceError(f"{name} ended with status {self._running[name].returncode}:\n  " + "\n  ".join(log))
 
     async def __aexit__(self, *_: object) -> None:
+        self._stopping = True
         for name in reversed(list(self._running)):
             child = self._running.pop(name)
             if child.returncode is None:
@@ -78,7 +88,12 @@ class Children:
                 try:
                     await asyncio.wait_for(child.wait(), STOP_S)
                 except TimeoutError:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.killpg(child.pid, signal.SIGKILL)
-                    await child.wait()
+                    await _kill(child)
         await asyncio.gather(*self._watchers)
+
+
+async def _kill(child: asyncio.subprocess.Process) -> None:
+    """It and what it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    await child.wait()

@@ -30,7 +30,7 @@ from starlette.routing import Route
 from models.errors import ConfigError, ServiceError
 from models.posts import split_lines
 from streams.config import Settings
-from streams.config.secrets import redacted
+from streams.config.secrets import in_brief, redacted
 from streams.ingest.lines import SEE_REJECTED, head_of, key_of
 from streams.ingest.presence import present
 from streams.ingest.stopping import SIGNALS
@@ -79,7 +79,7 @@ class PostServer:
         self.app = Starlette(routes=routes, middleware=[asked_by(allowed_hosts)])
 
     async def healthz(self, request: Request) -> Response:
-        """503 once the broker failed: the supervisor starts the process again."""
+        """503 once the broker failed: the process ends, and its supervisor starts it again."""
         error = self._writer.error
         return JSONResponse({"ok": error is None, "reason": redacted(error or "")}, 503 if error else 200)
 
@@ -213,16 +213,24 @@ def _listening(host: str, port: int) -> list[socket.socket]:
     return opened
 
 
-async def _serve(config: uvicorn.Config, sockets: list[socket.socket], settings: Settings) -> None:
-    """Until a signal; requests that are under way get their answer. uvicorn itself would die of the
-    signal in the end.
+async def _serve(config: uvicorn.Config, sockets: list[socket.socket], settings: Settings, writer: FrameWriter) -> None:
+    """Until a signal or the writer's failure; requests that are under way get their answer. uvicorn itself would die
+    of the signal in the end. Raises ServiceError where the writer failed: it takes no post any more.
     """
-    server = uvicorn.Server(config)
+    loop, server = asyncio.get_running_loop(), uvicorn.Server(config)
     server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
     for number in SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
-    async with present(settings, "http"):
+        loop.add_signal_handler(number, setattr, server, "should_exit", True)
+
+    def end(_: ServiceError | None) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended
+            loop.call_soon_threadsafe(setattr, server, "should_exit", True)
+
+    writer.when_failed(end)
+    async with present(settings, "http", lambda: in_brief(writer.error or "")):
         await server.serve(sockets)
+        if writer.error is not None:
+            raise writer.error
 
 
 @click.command()
@@ -239,6 +247,7 @@ def http(settings: Settings, host: str | None, port: int | None, token_file: str
     A token that stands alone is the source "http".
 
     202: every post is on the broker. 400: no posts. 401: token. 413: too large. 429: busy, come again. 503: no broker.
+    A broker that is away for longer than the settings' ingest.writer.delivery_timeout_s ends the server with status 1.
     Who asks by a name that is not in the settings' ingest.http_allowed_hosts gets 400.
     """
     sources = Sources.read(token_file)
@@ -252,5 +261,5 @@ def http(settings: Settings, host: str | None, port: int | None, token_file: str
         config = uvicorn.Config(
             app, host, port, log_level="warning", timeout_graceful_shutdown=10, http=DeadlineProtocol
         )
-        asyncio.run(_serve(config, sockets, settings))
+        asyncio.run(_serve(config, sockets, settings, writer))
     click.echo(f"{writer.counts.sent:,} posts acknowledged by the broker; {SEE_REJECTED}", err=True)

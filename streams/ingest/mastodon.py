@@ -25,7 +25,7 @@ import msgspec
 from httpx_sse import EventSource, SSEError, aconnect_sse
 from msgspec import Struct
 
-from models.errors import ConfigError, ServiceError
+from models.errors import UNDECODABLE, ConfigError, ServiceError
 from streams.config import Settings
 from streams.config.secrets import secret
 from streams.ingest.cursor import Cursor
@@ -86,7 +86,26 @@ class _Status(Struct):
     reblog: _Reblog | None = None
 
 
+class _Id(Struct):
+    id: str = ""
+
+
 _decode = msgspec.json.Decoder(_Status).decode
+_decode_id = msgspec.json.Decoder(_Id).decode
+_decode_page = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+def _age(status_id: str) -> tuple[int, str]:
+    """Ids are numbers that grow: what orders them, oldest first."""
+    return len(status_id), status_id
+
+
+def _id_of(status: msgspec.Raw) -> str:
+    """Nothing where it has none that can be read."""
+    try:
+        return _decode_id(status).id
+    except UNDECODABLE:
+        return ""
 
 
 class _Text(HTMLParser):
@@ -173,9 +192,9 @@ class MastodonSource:
         try:
             async with aconnect_sse(client, "GET", path, params=params) as stream:
                 self._check(stream.response)
-                self.trouble = ""
                 async for status in self._missed(client):
                     await self._receive(status, "create")
+                self.trouble = ""
                 async for event, data in _events(stream):
                     received += 1
                     await self._event(event, data)
@@ -194,17 +213,29 @@ class MastodonSource:
         response.raise_for_status()
 
     async def _missed(self, client: httpx.AsyncClient) -> AsyncIterator[bytes]:
-        """Statuses newer than the newest we have, oldest first."""
-        path, params = self._config.timeline
-        for _ in range(PAGES if self._newest else 0):
-            asked = params | {"min_id": self._newest, "limit": str(PAGE)}
-            response = await client.get(path, params=asked)
-            self._check(response)
-            statuses = msgspec.json.decode(response.content, type=list[msgspec.Raw])
+        """Statuses newer than the newest we have, oldest first. Raises Disconnected where the answer is no list."""
+        newest = self._newest
+        for _ in range(PAGES if newest else 0):
+            statuses = await self._page(client, newest)
             for status in reversed(statuses):
                 yield bytes(status)
+            before, newest = newest, max([newest, *map(_id_of, statuses)], key=_age)  # of what is no post too
             if len(statuses) < PAGE:
                 return
+            if newest == before:  # a server that gives the same page for ever
+                break
+        if newest:
+            log.warning("%s: not all posts that were missed are read: those after %s are not", self._host, newest)
+
+    async def _page(self, client: httpx.AsyncClient, after: str) -> list[msgspec.Raw]:
+        """The statuses that follow this id, newest first."""
+        path, params = self._config.timeline
+        response = await client.get(path, params=params | {"min_id": after, "limit": str(PAGE)})
+        self._check(response)
+        try:
+            return _decode_page(response.content)
+        except UNDECODABLE as error:
+            raise Disconnected(f"{self._host}: its timeline is no list of posts ({error})") from error
 
     async def _event(self, event: str, data: bytes) -> None:
         if event in ("update", "status.update"):
@@ -219,14 +250,14 @@ class MastodonSource:
     async def _receive(self, data: bytes, kind: Literal["create", "update"]) -> None:
         try:
             status = _decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except UNDECODABLE:
             await self._writer.put(refused_line(data))
             return
         post = to_post(status, self._host, kind)
         if isinstance(post, str):
             self.skipped[post] += 1
             return
-        newer = kind == "create" and (len(status.id), status.id) > (len(self._newest), self._newest)
+        newer = kind == "create" and _age(status.id) > _age(self._newest)
         if newer:
             self._newest = status.id
         then = self._cursor.advance(status.id) if newer else None

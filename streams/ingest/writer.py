@@ -105,6 +105,7 @@ class FrameWriter:
         self._unacknowledged: dict[int, deque[_Frame]] = {p: deque() for p in self._partitions}
         self._in_flight = 0
         self._waiting: deque[tuple[int, Then]] = deque()
+        self._told_of_failure: list[Then] = []
         self._closed = False
         self._lingerer = threading.Thread(target=self._linger, name="frame-linger", daemon=True)
         self._lingerer.start()
@@ -152,6 +153,14 @@ class FrameWriter:
             await asyncio.to_thread(self.write, line, key=key, then=then)
         else:
             self.write(line, key=key, then=then)
+
+    def when_failed(self, then: Then) -> None:
+        """Call `then` with the error once the broker failed: one who only waits for requests would never hear of it."""
+        with self._changed:
+            if self.error is None:
+                self._told_of_failure.append(then)
+                return
+        then(self.error)
 
     def flush(self) -> None:
         """Send what is packed and wait until all of it is acknowledged. Raises ServiceError if any was not."""
@@ -268,10 +277,11 @@ class FrameWriter:
                     f"the broker did not take a frame for {self.topic} ({type(error).__name__}: {error}): start the "
                     "source again, it goes on from its cursor"
                 )
-            failed, waiting = self.error, list(self._waiting)
+            failed, waiting = self.error, [then for _, then in self._waiting] + self._told_of_failure
             self._waiting.clear()
+            self._told_of_failure.clear()
             self._changed.notify_all()
-        for _, then in waiting:
+        for then in waiting:
             then(failed)
 
 

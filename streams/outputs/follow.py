@@ -126,7 +126,7 @@ def _connect(settings: Settings, topic: str, group: str | None, from_start: bool
             allow_auto_create_topics=False,
         )
     with contextlib.ExitStack() as stack:
-        stack.callback(consumer.close)
+        stack.callback(consumer.close, timeout_ms=CLOSE_MS)
         if not consumer.partitions_for_topic(topic):  # raises where the broker went away meanwhile
             raise ServiceError(f"{settings.broker.bootstrap} has no topic {topic}: make it with `crisis topics`")
         stack.pop_all()

@@ -64,6 +64,19 @@ def test_the_doctor_says_the_same_sentence_and_is_not_content_while_nothing_is_l
     assert before.exit_code == 0 and "no worker" not in before.output
 
 
+async def test_the_name_of_a_file_moves_no_cursor_of_a_terminal(redis_url, embedded_broker):
+    settings = load_settings(
+        redis={"url": redis_url}, broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()}
+    )
+    make_topics(settings)
+    async with connect(settings.redis) as redis:
+        view = LiveView(redis, settings)
+        await view.put_worker("w", WorkerStatus(await view.now() + SPEAKS_S, list(AGENTS), "v"))
+        await view.put_source("file \x1b]0;owned\x07\x1b[2J\u202egnp.csv", "no broker")
+    said = await ask(settings)
+    assert said.sentence == "source file ]0;owned[2Jgnp.csv: no broker"
+
+
 async def test_a_source_that_died_is_missed_and_one_that_took_leave_is_not(redis_url, embedded_broker):
     settings = load_settings(
         redis={"url": redis_url}, broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()}

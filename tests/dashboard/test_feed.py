@@ -170,8 +170,11 @@ async def test_clusters_travel_too(feed):
     await viewer.close()
 
 
+UNTEXT, DEEP = b'{"alert_id":"\xff","cluster_id":"\xff"}', b'{"a":' + b"[" * 100_000
+
+
 @pytest.mark.parametrize("channel", ["live-alerts", "live-clusters"])
-@pytest.mark.parametrize("data", [b"", b"x", b"[]", b'{"alert_id":5}', b"{}", b"\xff"])
+@pytest.mark.parametrize("data", [b"", b"x", b"[]", b'{"alert_id":5}', b"{}", b"\xff", UNTEXT, DEEP])
 async def test_a_strange_message_changes_nothing(feed, data, channel):
     feed._receive(channel, data)
     assert not feed._alerts and not feed._clusters
@@ -315,6 +318,46 @@ async def test_a_redis_that_is_away_is_told_with_the_reason_or_for_how_long(hour
     await until(lambda: feed.stats.problem != "starting")
     ticking.cancel()
     assert feed.stats.problem == f"no answer from Redis: {told}"
+
+
+async def test_a_clock_that_is_put_back_an_hour_changes_neither_the_rate_nor_the_pause(hours, monkeypatch):
+    wall, read, pauses = [NOW], [0], []
+
+    async def measured() -> float:
+        if len(pauses) == 3:
+            wall[0] -= 3600.0
+        hours.now += 0.25
+        read[0] += 50
+        return wall[0]
+
+    async def counted(name: str) -> dict[str, int]:
+        return {"read": read[0]} if name == "counts" else {}
+
+    async def nothing(*_: object) -> dict:
+        return {}
+
+    async def none_yet() -> list:
+        return []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        hours.now += seconds
+        if len(pauses) == 6:
+            raise EOFError
+
+    view = SimpleNamespace(now=measured, counts=counted)
+    view.sources = view.workers = view.repeats_of = nothing
+    view.latencies_ms = view.proposals = none_yet
+    feed = Feed(Settings(), view=view, clock=hours)
+    told = []
+    monkeypatch.setattr(feed, "_hand_out", told.append)
+    monkeypatch.setattr("streams.dashboard.feed.time", SimpleNamespace(time=lambda: wall[0]))
+    monkeypatch.setattr("streams.dashboard.feed.asyncio.sleep", pause)
+    with pytest.raises(EOFError):
+        await feed._tick()
+    assert pauses == [0.75] * 6
+    assert [stats.posts_per_s for stats in told] == [0.0, *[50.0] * 5]
+    assert told[-1].at == NOW - 3600.0
 
 
 def test_open_alerts_are_counted_with_what_people_said_of_them():

@@ -63,6 +63,28 @@ def test_the_demo_uses_its_own_broker_whatever_the_settings_file_says_of_another
     assert environment(settings)["CRISIS_BROKER__SECURITY"] == "PLAINTEXT"
 
 
+def test_the_death_of_its_broker_is_told_at_once_and_ends_the_demo_though_posts_are_being_sent(tmp_path):
+    command = [sys.executable, "-m", "streams.cli", "demo", "--rate", "4", "--port", "0", "--logs", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        try:
+            while not re.search(r"posts +[1-9]", child.stdout.readline()):
+                assert child.poll() is None, child.stderr.read()
+            below = psutil.Process(child.pid).children(recursive=True)
+            (broker,) = [p for p in below if "streams.embedded" in p.cmdline()]
+            broker.kill()
+            rest, told = child.communicate(timeout=PATIENCE_S)
+        finally:
+            child.kill()
+    assert child.returncode == 1 and "broker ended with status -9: stopping …" in rest
+    assert "crisis: broker ended with status -9:\n" in told
+    assert not [p for p in below if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_what_the_demo_sends_gives_a_dead_broker_up_within_seconds(tmp_path):
+    settings = _settings(None, "redis://127.0.0.1:1/0", tmp_path / "key", 9, 8)
+    assert settings.ingest.writer.delivery_timeout_s <= 10.0
+
+
 def test_ctrl_c_stops_the_demo_cleanly_while_it_serves_its_dashboard(tmp_path):
     child = subprocess.Popen(
         [sys.executable, "-m", "streams.cli", "demo", "--port", "0", "--logs", str(tmp_path)],

@@ -41,7 +41,9 @@ async def say(broker: str, prefix: str, *words: bytes) -> None:
 async def hear(broker: str, prefix: str, **last: int) -> dict[str, list[int]]:
     """The counts of each word that were said loud, from the start, until each word's has come to `last`."""
     counts: dict[str, list[int]] = {word: [] for word in last}
-    heard = AIOKafkaConsumer(f"{prefix}loud", bootstrap_servers=broker, auto_offset_reset="earliest")
+    heard = AIOKafkaConsumer(
+        f"{prefix}loud", bootstrap_servers=broker, enable_auto_commit=False, auto_offset_reset="earliest"
+    )
     async with heard as consumer:
         while any(max(counts[word], default=0) < n for word, n in last.items()):
             word, n = (await consumer.getone()).value.decode().split()

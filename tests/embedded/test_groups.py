@@ -17,10 +17,10 @@ PARTITIONS = 4
 
 @pytest.fixture
 async def member(broker, name):
-    """member(topic, …) → a started aiokafka consumer of the test's group."""
+    """member(topic) → a started aiokafka consumer of the test's group."""
     async with contextlib.AsyncExitStack() as stack:
 
-        async def start(topic: str, **options) -> AIOKafkaConsumer:
+        async def start(topic: str) -> AIOKafkaConsumer:
             consumer = AIOKafkaConsumer(
                 topic,
                 bootstrap_servers=broker,
@@ -28,7 +28,7 @@ async def member(broker, name):
                 auto_offset_reset="earliest",
                 session_timeout_ms=6000,
                 heartbeat_interval_ms=200,
-                **options,
+                enable_auto_commit=False,
             )
             stack.push_async_callback(consumer.stop)
             await consumer.start()
@@ -62,7 +62,8 @@ async def test_the_partitions_of_a_member_killed_by_the_kernel_go_to_the_other(m
         "import asyncio, sys, aiokafka\n"
         "async def main(bootstrap, topic, group):\n"
         "    consumer = aiokafka.AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, group_id=group,\n"
-        "                                         session_timeout_ms=1000, heartbeat_interval_ms=200)\n"
+        "                                         session_timeout_ms=1000, heartbeat_interval_ms=200,\n"
+        "                                         enable_auto_commit=False)\n"
         "    await consumer.start()\n"
         "    await asyncio.sleep(3600)\n"
         "asyncio.run(main(*sys.argv[1:]))\n"
@@ -91,9 +92,9 @@ async def test_every_record_is_read_once_while_members_come_and_go(member, make_
                 seen.extend(int(r.value) for r in records)
             await consumer.commit()
 
-        one = await member(topic, enable_auto_commit=False)
+        one = await member(topic)
         await read(one)
-        two = await member(topic, enable_auto_commit=False)
+        two = await member(topic)
         await share((one, 2), (two, 2))
         await read(two)
         await two.stop()

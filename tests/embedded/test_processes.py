@@ -12,6 +12,7 @@ import pytest
 import redis
 
 from models.errors import ServiceError
+from streams.embedded.children import Children
 from streams.embedded.redis import EmbeddedRedis, find_redis_server
 from tests.embedded.wire import Wire, record_batch
 from tests.waiting import PATIENCE_S, wait_until
@@ -37,6 +38,35 @@ async def test_the_broker_runs_as_a_program_that_says_where_and_stops_on_sigterm
         if program.returncode is None:
             program.kill()
             await program.wait()
+
+
+async def test_a_stop_while_a_child_is_being_started_again_leaves_nothing_running(tmp_path, monkeypatch):
+    programs = ["sys.exit(70)", "time.sleep(3600)"]
+    begun, go, started = asyncio.Event(), asyncio.Event(), []
+    start = asyncio.create_subprocess_exec
+
+    async def started_slowly(*_, **options):
+        program = f"import sys, time; {programs.pop(0)}"
+        if not programs:
+            begun.set()
+            await go.wait()
+        started.append(await start(sys.executable, "-c", program, **options))
+        return started[-1]
+
+    monkeypatch.setattr("streams.embedded.children.asyncio.create_subprocess_exec", started_slowly)
+    try:
+        async with Children(tmp_path) as children:
+            await children.start("worker-1", ["streams.cli", "worker"], {}, restart_on=70)
+            await begun.wait()
+            asyncio.get_running_loop().call_soon(go.set)  # as soon as the stop waits for something
+        assert [child.returncode for child in started] == [70, -signal.SIGKILL]
+        await children.start("worker-2", ["streams.cli", "worker"], {})
+        assert len(started) == 2
+    finally:
+        for child in started:
+            if child.returncode is None:
+                child.kill()
+                await child.wait()
 
 
 def test_redis_answers_as_soon_as_it_is_given_and_is_gone_afterwards(embedded_redis_url):

@@ -82,7 +82,9 @@ async def test_aiokafka_reads_what_aiokafka_wrote(broker, topic):
     async with AIOKafkaProducer(bootstrap_servers=broker, enable_idempotence=True, compression_type="lz4") as producer:
         sent = [await producer.send(topic, b"%d" % i, headers=[("n", b"%d" % i)]) for i in range(200)]
         assert [done.offset for done in await asyncio.gather(*sent)] == list(range(200))
-    async with AIOKafkaConsumer(topic, bootstrap_servers=broker, auto_offset_reset="earliest") as consumer:
+    async with AIOKafkaConsumer(
+        topic, bootstrap_servers=broker, enable_auto_commit=False, auto_offset_reset="earliest"
+    ) as consumer:
         records = [await consumer.getone() for _ in range(200)]
     assert [r.value for r in records] == [b"%d" % i for i in range(200)]
     assert records[7].headers == (("n", b"7"),)

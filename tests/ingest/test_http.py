@@ -13,19 +13,24 @@ import sys
 
 import httpx
 import pytest
+import uvicorn
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.errors import KafkaTimeoutError
 
 from models.errors import ConfigError, ServiceError
 from models.pseudonyms import Pseudonyms
 from models.records import Origin
 from streams.commands.ingest import ingest
-from streams.ingest.http import HttpConfig, PostServer
+from streams.config import load_settings
+from streams.ingest.http import HttpConfig, PostServer, _listening, _serve
 from streams.ingest.lines import refused_line
 from streams.ingest.tokens import Sources, owned
 from streams.pipeline import stages
-from tests.waiting import PATIENCE_S
+from streams.view.connect import connect
+from streams.view.live import LiveView
+from tests.waiting import PATIENCE_S, until
 
 TOKEN = "a token of more than sixteen letters"
 OTHER = "the token of another source, as long"
@@ -144,19 +149,62 @@ async def test_a_slow_sender_is_cut_off(raw):
         assert writer.counts.read == 0
 
 
-async def test_when_the_broker_fails_the_answer_is_503_and_health_says_so(raw, monkeypatch):
-    from kafka.errors import KafkaTimeoutError
+def refuse(*_, **__):
+    raise KafkaTimeoutError("gone")
 
+
+async def test_when_the_broker_fails_the_answer_is_503_and_health_says_so(raw, monkeypatch):
     async with serving(raw) as (client, writer, _):
         assert (await client.get("/healthz")).status_code == 200
-
-        def refuse(*_, **__):
-            raise KafkaTimeoutError("gone")
-
         monkeypatch.setattr(writer._producer, "send", refuse)
         answer = await client.post("/posts", content=ndjson(1))
         assert answer.status_code == 503 and "did not take" in answer.json()["reason"]
         assert (await client.get("/healthz")).status_code == 503
+
+
+async def test_a_broker_that_failed_ends_the_server_which_tells_of_it_while_it_answers_who_came_before(
+    raw, embedded_redis_url, monkeypatch
+):
+    settings, told = load_settings(redis={"url": embedded_redis_url}), asyncio.Event()
+
+    async def slowly():
+        yield b'{"id": 1,'
+        await told.wait()
+        yield b'"text": "water"}'
+
+    async with connect(settings.redis) as redis:
+        view = LiveView(redis, settings)
+
+        async def trouble() -> bool:
+            said = (await view.sources()).get("http")
+            return said is not None and said.message.startswith("the broker did not take a frame")
+
+        with raw.writer(linger_s=0.01) as writer:
+            server, (listening,) = PostServer(writer, Sources({TOKEN: "gov"})), _listening("127.0.0.1", 0)
+            config = uvicorn.Config(server.app, log_level="warning", lifespan="off")
+            ends = asyncio.create_task(_serve(config, [listening], settings, writer))
+            address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            async with httpx.AsyncClient(base_url=address, headers=BEARER, timeout=PATIENCE_S) as client:
+                before = asyncio.create_task(client.post("/posts", content=slowly()))
+                await until(lambda: server._held_bytes)
+                monkeypatch.setattr(writer._producer, "send", refuse)
+                assert (await client.post("/posts", content=ndjson(1))).status_code == 503
+                await until(trouble)
+                told.set()
+                assert (await before).status_code == 503
+                with pytest.raises(ServiceError, match="did not take a frame"):
+                    await ends
+        assert "http" in await view.sources()  # it took no leave, and is missed until it is started again
+
+
+def test_where_the_broker_failed_the_command_ends_with_the_reason(raw, monkeypatch):
+    writer = raw.writer()
+    writer._fail(KafkaTimeoutError("gone"))
+    monkeypatch.setattr("streams.ingest.http.open_writer", lambda _: writer)
+    monkeypatch.setenv("CRISIS_HTTP_TOKEN", TOKEN)
+    away = raw.settings.model_copy(update={"redis": load_settings(redis={"url": "redis://127.0.0.1:1/0"}).redis})
+    done = CliRunner().invoke(ingest, ["http", "--port", "0"], obj=away)
+    assert done.exit_code == 1 and isinstance(done.exception, ServiceError) and "gone" in str(done.exception)
 
 
 async def test_no_answer_shows_a_secret_of_an_address(raw):

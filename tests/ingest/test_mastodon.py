@@ -7,7 +7,7 @@ import json
 import pytest
 import uvicorn
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from models.errors import ConfigError, ServiceError
@@ -17,6 +17,7 @@ from models.records import Origin
 from streams.ingest.cursor import Cursor
 from streams.ingest.live import ReconnectConfig
 from streams.ingest.mastodon import (
+    PAGE,
     MastodonConfig,
     MastodonSource,
     _decode,
@@ -108,6 +109,7 @@ class Mastodon:
     def __init__(self, *scripts, timeline=(), token=TOKEN):
         self.scripts, self.timeline, self.token = list(scripts), list(timeline), token
         self.asked: list[str] = []
+        self.page: bytes | None = None  # what the timeline answers whatever it is asked
         routes = [
             Route("/api/v1/streaming/{rest:path}", self.stream),
             Route("/api/v1/timelines/{rest:path}", self.missed),
@@ -134,6 +136,8 @@ class Mastodon:
 
     async def missed(self, request):
         self.asked.append(str(request.url).split("/api/v1/")[1])
+        if self.page is not None:
+            return Response(self.page)
         newer = [s for s in self.timeline if int(s["id"]) > int(request.query_params["min_id"])]
         return JSONResponse(newer[: int(request.query_params["limit"])][::-1])  # newest first, as the server does
 
@@ -231,6 +235,49 @@ async def test_after_a_drop_what_was_missed_is_read_from_the_timeline_oldest_fir
     assert set(raw.ids()) == {f"masto:127.0.0.1/{status(n)['id']}" for n in (1, *range(2, 90), 100)}
     pages = ["timelines/public"] * 3
     assert [asked.split("?")[0] for asked in mastodon.asked] == ["streaming/public", "streaming/public", *pages]
+
+
+@pytest.fixture
+def cursor(tmp_path):
+    """Of a source that has status 0."""
+    path = tmp_path / "cursor"
+    path.write_text(status(0)["id"])
+    return str(path)
+
+
+async def test_pages_of_pictures_without_a_word_hide_no_post_that_was_missed(raw, cursor):
+    pictures = [status(n, content="") for n in range(1, 2 * PAGE + 1)]
+    mastodon = Mastodon(["hold"], timeline=[*pictures, status(500)])
+    async with ingesting(raw, mastodon, cursor) as (source, writer):
+        await until(lambda: writer.counts.sent == 1)
+        assert source.skipped == {"no text": len(pictures)}
+    assert raw.ids() == [f"masto:127.0.0.1/{status(500)['id']}"]
+
+
+async def test_more_missed_than_is_read_after_a_break_is_logged(raw, cursor, caplog, monkeypatch):
+    monkeypatch.setattr("streams.ingest.mastodon.PAGES", 2)
+    mastodon = Mastodon([sse("update", status(900)), "hold"], timeline=[status(n) for n in range(1, 3 * PAGE)])
+    async with ingesting(raw, mastodon, cursor) as (_, writer):
+        await until(lambda: writer.counts.sent == 2 * PAGE + 1)
+    assert f"not all posts that were missed are read: those after {status(2 * PAGE)['id']} are not" in caplog.text
+
+
+async def test_a_server_that_gives_the_same_page_for_ever_is_asked_for_it_twice_at_most(raw, cursor, caplog):
+    mastodon = Mastodon([sse("update", status(900)), "hold"])
+    mastodon.page = json.dumps([status(n) for n in range(PAGE, 0, -1)]).encode()
+    async with ingesting(raw, mastodon, cursor) as (_, writer):
+        await until(lambda: writer.counts.sent == 2 * PAGE + 1)
+    assert len(mastodon.asked) == 1 + 2 and "not all posts that were missed are read" in caplog.text
+
+
+@pytest.mark.parametrize("page", [b"<html>maintenance</html>", b"", b'{"error": "\xff"}', b"[" * 100_000])
+async def test_a_timeline_that_is_no_list_of_posts_is_told_and_asked_for_again(raw, cursor, page):
+    mastodon = Mastodon(timeline=[status(1)])
+    mastodon.page = page
+    async with ingesting(raw, mastodon, cursor) as (source, writer):
+        await until(lambda: "its timeline is no list of posts" in source.trouble)
+        mastodon.page = None
+        await until(lambda: writer.counts.sent == 1 and not source.trouble)
 
 
 async def test_heartbeats_hold_the_connection_and_silence_ends_it(raw):

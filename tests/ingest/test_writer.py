@@ -148,8 +148,9 @@ def test_when_the_broker_is_gone_the_writer_says_so_and_no_callback_claims_succe
     from kafka.errors import KafkaTimeoutError
     from kafka.producer.future import FutureRecordMetadata
 
-    told = []
+    told, failed = [], []
     writer = raw.writer(linger_s=60)
+    writer.when_failed(failed.append)
     writer.write(line(1), then=told.append)
 
     def refuse(*_, **__) -> FutureRecordMetadata:
@@ -161,6 +162,8 @@ def test_when_the_broker_is_gone_the_writer_says_so_and_no_callback_claims_succe
     assert isinstance(told[0], ServiceError) and writer.counts.sent == 0
     with pytest.raises(ServiceError):
         writer.write(line(2))
+    writer.when_failed(failed.append)
+    assert failed == [writer.error] * 2
     writer.close()
 
 
