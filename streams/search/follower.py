@@ -236,10 +236,10 @@ class Searcher:
     async def _replace(self, window: Window) -> None:
         """Fill the new window, then let it answer; drop it if another release is announced first."""
         self.coming, self._message = window, ""
-        self._watch(window.start())
+        self._watch(filling := window.start())
         waits = [asyncio.create_task(event.wait()) for event in (window.caught_up, self._wake)]
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([*waits, filling], return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()

@@ -22,6 +22,7 @@ from aiokafka.errors import KafkaError
 from msgspec import Struct
 
 from models.bars import Bars
+from models.cutting import count_items, cut
 from models.encoders.protocol import Encoder
 from models.encoders.query_vectors import Known
 from models.encoders.ready import Loaded, ready
@@ -156,6 +157,15 @@ class Window:
         except CrisisError:
             self._skip("bad_vectors")
             return
+        except Exception:  # an encoder fails as its libraries like; one post that it does not survive ends no search
+            if len(frame.posts) > 1:
+                half = len(frame.posts) // 2
+                self._add(cut(frame, 0, half))
+                self._add(cut(frame, half, count_items(frame)))
+                return
+            log.exception("search leaves out a post that %s cannot read", self.encoder.version)
+            self._skip("unread")
+            frame, vectors = cut(frame, 1, count_items(frame)), unpack_vectors(cut(frame, 1, 1))
         if frame.posts:
             self.index.add(frame.posts, vectors)
             self.newest = max(self.newest, *(min(p.created_at, p.seen_at) for p in frame.posts))

@@ -97,6 +97,20 @@ def test_posts_of_another_version_are_embedded_again_and_never_compared_as_they_
     assert window.restated == 2
 
 
+def test_a_post_that_the_encoder_does_not_survive_is_left_out_alone_and_ends_no_search(window, monkeypatch):
+    encode = window.encoder.encode
+
+    def fails(texts):
+        if POSTS[1].text in texts:
+            raise RuntimeError("no encoder survives it")
+        return encode(texts)
+
+    monkeypatch.setattr(window.encoder, "encode", fails, raising=False)
+    window.add([frame(POSTS, version="tiny-2", deletions=[Deletion("toit", NOW)]), frame(POSTS[1:2], version="tiny-2")])
+    assert {f.post.id for f in window.search("trapped", 10)} == {"roof"}
+    assert (window.skipped, window.restated) == ({"unread": 2}, 2)
+
+
 def test_a_deletion_counts_whatever_encoder_the_frame_was_of(window):
     window.add([frame(POSTS), frame([], version="tiny-2", deletions=[Deletion("roof", NOW)])])
     assert {f.post.id for f in window.search("roof", 10)} == {"sun", "toit"}
