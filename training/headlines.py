@@ -109,6 +109,16 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
             "ordinary posts that alert": "figures/ordinary/ordinary_alerted/value",
         },
     ),
+    "shouted": (
+        "needs and offers in capitals: right query alerts, read quietly and as they stand (`training.shouted`)",
+        {
+            "as typed": "as typed/read quietly/right_query_alerts",
+            "capitals, quietly": "capitals/read quietly/right_query_alerts",
+            "capitals, as they stand": "capitals/as they stand/right_query_alerts",
+            "title, quietly": "title/read quietly/right_query_alerts",
+            "title, as they stand": "title/as they stand/right_query_alerts",
+        },
+    ),
     "ablation": (
         "right query in 20 languages, of real posts under theirs, without parts of the score "
         "(`training.evaluate.ablation`)",
