@@ -19,6 +19,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize,
 
 from models.encoders.batching import encode_in_windows, micro_batches, packed_batches
 from models.encoders.packed import Packed, PackedEncoder, refusal
+from models.encoders.shouting import quieter
 from models.encoders.stored_cleaning import stored_cleaning
 from models.errors import EncoderError
 from models.text import Cleaning
@@ -68,7 +69,7 @@ class TransformerEncoder:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(n, dim) float32, C-contiguous, unit rows, row i for texts[i]."""
-        where = self.device.type
+        where, texts = self.device.type, [quieter(text) for text in texts]  # as models/encoders/onnx.py reads them
         with torch.inference_mode():
             if self._packed is not None:
                 return encode_in_windows(
