@@ -18,7 +18,6 @@ World errors (a bad record, an unreachable broker) are these; anything else that
 from typing import Any
 
 __all__ = [
-    "UNDECODABLE",
     "BundleError",
     "ConfigError",
     "CrisisError",
