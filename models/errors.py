@@ -17,7 +17,8 @@ World errors (a bad record, an unreachable broker) are these; anything else that
 
 from typing import Any
 
-__all__ = [
+__all__ = [  # noqa: F822 – UNDECODABLE is looked up below
+    "UNDECODABLE",
     "BundleError",
     "ConfigError",
     "CrisisError",
