@@ -15,10 +15,7 @@
 World errors (a bad record, an unreachable broker) are these; anything else that escapes is a bug.
 """
 
-from typing import Any
-
-__all__ = [  # noqa: F822 – UNDECODABLE is looked up below
-    "UNDECODABLE",
+__all__ = [
     "BundleError",
     "ConfigError",
     "CrisisError",
@@ -31,16 +28,6 @@ __all__ = [  # noqa: F822 – UNDECODABLE is looked up below
     "Unreadable",
     "VersionMismatch",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """UNDECODABLE: what decoding anybody's bytes may raise; msgspec tells bytes that are no UTF-8, and nesting without
-    end, by errors that are not its own. Looked up here, since a command's help must not need msgspec."""
-    if name == "UNDECODABLE":
-        import msgspec
-
-        return (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-    raise AttributeError(name)
 
 
 class CrisisError(Exception):

@@ -26,8 +26,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from models.errors import UNDECODABLE, BundleError
+from models.errors import BundleError
 from models.text import Cleaning
+from models.undecodable import UNDECODABLE
 
 __all__ = [
     "ADDED",

@@ -31,7 +31,8 @@ import msgspec
 from msgspec import Struct
 
 from models.encoders.bundle import ADDED, FORMATS, MANIFEST, Bundle, Manifest, is_file_name, read_bundle
-from models.errors import UNDECODABLE, BundleError, ConfigError, CrisisError, EncoderError, ServiceError
+from models.errors import BundleError, ConfigError, CrisisError, EncoderError, ServiceError
+from models.undecodable import UNDECODABLE
 
 __all__ = ["OWN", "Registry", "version_cache"]
 

@@ -11,8 +11,9 @@ from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
-from models.errors import UNDECODABLE, LabelError
+from models.errors import LabelError
 from models.feedback.records import Label, check_label
+from models.undecodable import UNDECODABLE
 from streams.broker.compacted import follow_table, open_compacted, read_table
 from streams.config import Settings
 

@@ -12,8 +12,9 @@ from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
-from models.errors import UNDECODABLE, QueryError
+from models.errors import QueryError
 from models.queries import Query, check_query, without_void
+from models.undecodable import UNDECODABLE
 from streams.broker.compacted import follow_table, open_compacted, read_table
 from streams.config import Settings
 

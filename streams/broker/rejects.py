@@ -10,9 +10,9 @@ import msgspec
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from msgspec import Struct
 
-from models.errors import UNDECODABLE
 from models.posts import split_lines
 from models.records import Origin, Reject
+from models.undecodable import UNDECODABLE
 from streams.broker.connect import reaching, threaded_options
 from streams.broker.reading import open_topic
 from streams.broker.topics import INPUTS, TURNS

@@ -14,10 +14,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from models.errors import UNDECODABLE, LabelError, QueryError, Rejected
+from models.errors import LabelError, QueryError, Rejected
 from models.feedback.records import VERDICTS, Label, Verdict, check_label, label_alert, read_label
 from models.moments import rfc3339, told
 from models.records import Alert
+from models.undecodable import UNDECODABLE
 from streams.broker.labels import publish_labels, read_labels
 from streams.broker.queries import read_queries
 from streams.commands.meant import no_query

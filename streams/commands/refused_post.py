@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from models.errors import UNDECODABLE
 from models.pseudonyms import Pseudonyms
 from models.records import Reject
+from models.undecodable import UNDECODABLE
 from streams.broker.rejects import DeadLetter, lines_of, read_rejects
 from streams.broker.topics import AGENTS
 from streams.config import Settings

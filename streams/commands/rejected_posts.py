@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from models.cutting import count_items
-from models.errors import UNDECODABLE, Rejected
+from models.errors import Rejected
 from models.records import EmbeddedFrame, Frame, MatchedFrame, Origin, Post, Reject
+from models.undecodable import UNDECODABLE
 from streams.broker.rejects import READS, RETRIED, records_of
 from streams.config import Settings
 from streams.pipeline.frames import decode_frames, split_frame

@@ -15,7 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from models.areas import area_of
-from models.errors import UNDECODABLE, LabelError, QueryError
+from models.errors import LabelError, QueryError
+from models.undecodable import UNDECODABLE
 from streams.dashboard.access import Role
 from streams.dashboard.feed import Event
 from streams.dashboard.filters import Filter

@@ -26,8 +26,9 @@ from msgspec import Struct
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import RedisError
 
-from models.errors import UNDECODABLE, CrisisError
+from models.errors import CrisisError
 from models.records import Alert, ClusterEvent
+from models.undecodable import UNDECODABLE
 from streams.broker.backoff import Good, keep_up, stop_if_cancelled
 from streams.broker.labels import Labels
 from streams.broker.lag import LagReader

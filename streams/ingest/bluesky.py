@@ -21,8 +21,9 @@ from msgspec import Struct
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
 
-from models.errors import UNDECODABLE, ConfigError, Rejected, ServiceError
+from models.errors import ConfigError, Rejected, ServiceError
 from models.moments import epoch_s
+from models.undecodable import UNDECODABLE
 from streams.config import Settings
 from streams.ingest.cursor import Cursor
 from streams.ingest.lines import refused_line

@@ -19,7 +19,8 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-from models.errors import UNDECODABLE, ConfigError
+from models.errors import ConfigError
+from models.undecodable import UNDECODABLE
 from streams.config.sections import WriterConfig
 
 __all__ = [

@@ -25,7 +25,8 @@ import msgspec
 from httpx_sse import EventSource, SSEError, aconnect_sse
 from msgspec import Struct
 
-from models.errors import UNDECODABLE, ConfigError, ServiceError
+from models.errors import ConfigError, ServiceError
+from models.undecodable import UNDECODABLE
 from streams.config import Settings
 from streams.config.secrets import secret
 from streams.ingest.cursor import Cursor

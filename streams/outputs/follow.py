@@ -13,8 +13,9 @@ from kafka.errors import KafkaError
 from msgspec import Struct
 
 from models.areas import Area, lies_there
-from models.errors import UNDECODABLE, ServiceError
+from models.errors import ServiceError
 from models.records import Alert
+from models.undecodable import UNDECODABLE
 from streams.broker.connect import reaching, threaded_options
 from streams.broker.reading import seek_to
 from streams.config import Settings

@@ -13,8 +13,9 @@ from models.clustering import ClusterConfig, Clusterer
 from models.clusters.state import Changes
 from models.clusters.unsettled import Unsettled
 from models.encoders.protocol import Encoder
-from models.errors import UNDECODABLE, Unreadable
+from models.errors import Unreadable
 from models.records import Alert, ClusterEvent, MatchedFrame
+from models.undecodable import UNDECODABLE
 from streams.pipeline.ports import Alerts
 
 __all__ = ["UNSETTLED", "ClusterStage", "place_alerts"]

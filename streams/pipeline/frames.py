@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 
 from models.cutting import count_items, cut
-from models.errors import UNDECODABLE, Rejected, VersionMismatch
+from models.errors import Rejected, VersionMismatch
 from models.records import EmbeddedFrame, Frame, MatchedFrame
+from models.undecodable import UNDECODABLE
 
 __all__ = [
     "decode_frame",

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 import msgspec
 
-from models.errors import UNDECODABLE
+from models.undecodable import UNDECODABLE
 from streams.broker.compacted import Records, follow_compacted, open_compacted
 from streams.config import Settings
 from streams.releases.release import Release

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
-from models.errors import UNDECODABLE
+from models.undecodable import UNDECODABLE
 
 __all__ = [
     "DEAD_KEPT",

@@ -13,8 +13,8 @@ from collections.abc import Collection
 
 import msgspec
 
-from models.errors import UNDECODABLE
 from models.records import Origin
+from models.undecodable import UNDECODABLE
 from streams.broker.reading import read_values
 from streams.config import Settings
 

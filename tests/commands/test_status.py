@@ -1,6 +1,8 @@
 """`crisis status` says what is so and ends with it."""
 
+import contextlib
 import time
+from collections.abc import AsyncIterator
 
 from click.testing import CliRunner
 
@@ -64,14 +66,20 @@ def test_the_doctor_says_the_same_sentence_and_is_not_content_while_nothing_is_l
     assert before.exit_code == 0 and "no worker" not in before.output
 
 
-async def test_the_name_of_a_file_moves_no_cursor_of_a_terminal(redis_url, embedded_broker):
-    settings = load_settings(
-        redis={"url": redis_url}, broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()}
-    )
+@contextlib.asynccontextmanager
+async def worker_at_work(settings) -> AsyncIterator[LiveView]:
     make_topics(settings)
     async with connect(settings.redis) as redis:
         view = LiveView(redis, settings)
         await view.put_worker("w", WorkerStatus(await view.now() + SPEAKS_S, list(AGENTS), "v"))
+        yield view
+
+
+async def test_the_name_of_a_file_moves_no_cursor_of_a_terminal(redis_url, embedded_broker):
+    settings = load_settings(
+        redis={"url": redis_url}, broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()}
+    )
+    async with worker_at_work(settings) as view:
         await view.put_source("file \x1b]0;owned\x07\x1b[2J\u202egnp.csv", "no broker")
     said = await ask(settings)
     assert said.sentence == "source file ]0;owned[2Jgnp.csv: no broker"
@@ -81,11 +89,8 @@ async def test_a_source_that_died_is_missed_and_one_that_took_leave_is_not(redis
     settings = load_settings(
         redis={"url": redis_url}, broker={"bootstrap": embedded_broker}, topics={"prefix": fresh_prefix()}
     )
-    make_topics(settings)
-    async with connect(settings.redis) as redis:
-        view = LiveView(redis, settings)
-        await view.put_worker("w", WorkerStatus(await view.now() + SPEAKS_S, list(AGENTS), "v"))
-        await redis.hset(view.key("sources-at"), "http", encode_status(SourceStatus(await view.now() - 60)))
+    async with worker_at_work(settings) as view:
+        await view.redis.hset(view.key("sources-at"), "http", encode_status(SourceStatus(await view.now() - 60)))
         said = await ask(settings)
         assert said.level == "late" and said.sentence.startswith("source http has not spoken for 6")
         await view.drop_source("http")

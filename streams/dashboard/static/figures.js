@@ -41,7 +41,7 @@ export function figures(stats, history) {
   const troubled = stats.workers.filter((w) => w.state === "ready" && w.message);
   $("workers-on").classList.toggle("trouble", troubled.length > 0);
   $("workers-on").title = troubled.map((w) => `${w.name} ${w.message}`).join("\n");
-  say($("workers-on"), troubled.length ? `${plural(troubled.length, "worker has trouble", "workers have trouble")}` : versions && `encoder ${versions}`);
+  say($("workers-on"), troubled.length ? plural(troubled.length, "worker has trouble", "workers have trouble") : versions && `encoder ${versions}`);
   say($("workers-say"), up === stats.workers.length ? (up ? "ready" : "none has reported") : `of ${stats.workers.length} ready`);
 }
 
