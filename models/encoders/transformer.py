@@ -1,6 +1,7 @@
 """Any sentence-transformers or transformers model as an `Encoder`, through torch (extra [torch]).
 
-sentence-transformers reads the directory: its modules, pooling, longest text and prompt. A BERT or XLM-R with one
+sentence-transformers reads the directory: its modules, pooling, longest text and prompt; it is given what is written in
+capitals in small letters (models/encoders/shouting.py), as an exported model is. A BERT or XLM-R with one
 pooling is run packed on a GPU, in bfloat16; everything else in length-sorted batches by sentence-transformers' own
 modules, float32 on a CPU, bfloat16 on a GPU.
 """
