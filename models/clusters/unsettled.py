@@ -80,10 +80,11 @@ class Unsettled:
             self._forget(post_id)
         return placed
 
-    def likely(self, clusterer: Clusterer) -> dict[str, str | None]:
+    def likely(self, clusterer: Clusterer, at_rest: bool = False) -> dict[str, str | None]:
         """After a batch: post → its likely cluster, where the next merge is not as soon as the next batch.
 
-        After a merge: None for those that their likely one did not take in.
+        After a merge: None for those that their likely one did not take in. at_rest: no batch may come for long, so
+        those that came with the last one are asked about too.
         """
         posts, unmerged, clock = clusterer.counters.posts, clusterer.unmerged_posts, clusterer.clock
         before, self._seen = self._seen, (posts, unmerged)
@@ -91,7 +92,8 @@ class Unsettled:
         merged = unmerged < before[1] + came
         if came >= clusterer.config.merge_soon_posts:  # the next merge is as soon as the next batch
             self._fresh.clear()
-        asked = list(takewhile(lambda p: clock - self._fresh[p] >= AFTER_S, self._fresh))
+        after_s = -math.inf if at_rest else AFTER_S
+        asked = list(takewhile(lambda p: clock - self._fresh[p] >= after_s, self._fresh))
         likely = {} if merged else clusterer.likely_clusters_of(asked)
         for post_id in asked:
             if post_id in likely or clock - self._fresh[post_id] > UNTIL_S:

@@ -96,6 +96,15 @@ class ClusterStage:
         """
         return self._unsettled.likely(self._clusterer)
 
+    def rest(self) -> tuple[list[ClusterEvent], dict[str, str], dict[str, str | None]]:
+        """Where no batch has come for so long that the next post would settle first: do that now, and guess the rest.
+
+        Only the next post's own clock would tell it, and on a quiet stream that comes when it comes. Without a full
+        merge, which at every pause would be of too little evidence. Returns what `add_all` and `likely` do.
+        """
+        events = self._clusterer.settle(merge=False)
+        return events, self._unsettled.settled(self._clusterer), self._unsettled.likely(self._clusterer, at_rest=True)
+
     def finish(self) -> tuple[list[ClusterEvent], dict[str, str]]:
         """At the end of a file: merge once more, so that the last posts settle too."""
         return self._clusterer.settle(), self._unsettled.settled(self._clusterer)

@@ -42,6 +42,7 @@ __all__ = ["__getattr__", "run_worker"]
 log = logging.getLogger(__name__)
 
 STOP_S = 20.0  # an orderly end waits for commits; a broker that lost the topics refuses them for ever
+REST_LOOK_S = 2.0  # how often to look whether the stream is quiet
 CRASHED_S = 5.0  # one that crashed holds partitions that others could read; what it had begun is read again anyway
 
 
@@ -173,11 +174,15 @@ def _end_anyway(crash_reason: BaseException | None) -> None:
 
 
 def _keep_clusters(app: faust.App, settings: Settings, cluster: Cluster) -> None:
-    """Save snapshots on a timer, and give the state up when the partition moves to another worker."""
+    """Save snapshots and look for a rest on timers; give the state up when the partition moves to another worker."""
 
     @app.timer(interval=settings.worker.snapshot_s)
     async def save_clusters() -> None:
         await cluster.save()
+
+    @app.timer(interval=REST_LOOK_S)
+    async def rest_clusters() -> None:
+        await cluster.rest()
 
     @app.timer(interval=settings.worker.audit_s)
     async def audit_clusters() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -53,6 +54,7 @@ class Cluster(Handler):
         self._compares: tuple[Loaded, Encoder] | None = None  # a version, and what it compares posts by
         self._held: Events = []
         self._posts = 0  # applied since the last save
+        self._rests_at = math.inf  # when nobody has come for so long that the next would settle (`ClusterStage.rest`)
         self._forgot = 0  # how often the state was given up
         self._turn = asyncio.Lock()  # a snapshot holds whole batches: what is in it has been told
 
@@ -88,6 +90,7 @@ class Cluster(Handler):
         except BaseException:
             self.forget()
             raise
+        self._rests_at = time.monotonic() + stage.clusterer.config.settle_every_s
         if self.stage is stage:  # else the partition moved meanwhile: whoever has it reads these frames again
             self._held += events
             for event in events:
@@ -132,14 +135,28 @@ class Cluster(Handler):
         for change in changes:
             metrics.cluster_events.labels(change.event).inc()
 
+    async def rest(self) -> None:
+        """Once after each time that posts came, when none has come for long: tell what waits for the next one."""
+        async with self._turn:
+            if self.stage is None or time.monotonic() < self._rests_at:
+                return
+            self._rests_at = math.inf
+            try:
+                await self._tell(*await self.runtime.compute("cluster", self.stage.rest), 0)
+            except BaseException:
+                self.forget()
+                raise
+            await self._save()  # at once: who went on from before would tell other states as the same versions
+
     async def save(self) -> None:
         """Save what changed in the state, then acknowledge the frames it contains."""
         async with self._turn:
-            await self._save()
+            if self._held:
+                await self._save()
 
     async def _save(self) -> None:
         stage = self.stage
-        if stage is None or not self._held:
+        if stage is None:
             return
         held, self._held, self._posts = self._held, [], 0
         try:

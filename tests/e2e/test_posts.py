@@ -64,6 +64,17 @@ async def test_a_deleted_posts_alerts_are_withdrawn_and_an_edited_one_follows_it
     assert state == {("t-gone", "withdrawn", "deleted"), ("t-edited", "withdrawn", "edited")}
 
 
+async def test_the_last_posts_before_a_quiet_time_are_told_their_cluster_though_nobody_comes_after_them(live):
+    places = ("the mill", "the school", "the harbour", "the old bakery")
+    await live.send([post(f"q-{n}", f"We are trapped on the roof of {at}, send a boat") for n, at in enumerate(places)])
+
+    async def clusters() -> set[str] | None:
+        named = [a.get("cluster_id") for a in newest(live.alerts()).values()]
+        return set(named) if len(named) == len(places) and all(named) else None
+
+    assert len(await live.become(clusters)) == 1
+
+
 async def test_repeats_are_counted_with_their_original_and_alert_once(live):
     await live.send([post(f"again-{n}", WATER + " to the old mill", author="one") for n in range(10)])
     counts = await live.until_through(10)

@@ -44,6 +44,26 @@ def test_events_and_state_do_not_depend_on_frame_boundaries(stream, cuts, other_
     assert one.snapshot() == two.snapshot()
 
 
+@given(streams(), CUTS, st.sets(st.integers(1, 60)))
+@settings(max_examples=150, deadline=None)
+def test_settling_while_nobody_comes_puts_no_post_elsewhere(stream, cuts, pauses):
+    """Where the next post comes so much later that it would settle first anyhow. Nothing ends of age here: a cluster
+    that would end then may be joined before."""
+    posts, vectors = stream
+    config, later = replace(WORDY, ttl_posts=10_000, ttl_single_posts=10_000), 0.0
+    for n, each in enumerate(posts):
+        later += config.settle_every_s if n in pauses else 0.0
+        posts[n] = msgspec.structs.replace(each, created_at=each.created_at + later, seen_at=each.seen_at + later)
+    straight, _ = run(posts, vectors, cuts, config)
+    rested = Clusterer(config, DIM, "v1")
+    for n, each in enumerate(posts):
+        before = max((p.created_at for p in posts[:n]), default=0.0)
+        if n in pauses and each.created_at >= before + config.settle_every_s:
+            rested.settle(merge=False)
+        rested.add(frame(n, [each], vectors[n : n + 1]))
+    assert rested.assignments() == straight.assignments()
+
+
 @given(streams(), CUTS, CUTS, st.randoms(use_true_random=False))
 @settings(max_examples=100, deadline=None)
 def test_frames_applied_together_give_what_they_give_one_after_another(stream, cuts, groups, rng):

@@ -44,6 +44,9 @@ class Lane:
         _, known = self.stage.add_all([frame])
         return known, self.stage.likely()
 
+    def members(self, cluster_id: str) -> set[str]:
+        return {post for post, cluster in self.stage.clusterer.assignments().items() if cluster == cluster_id}
+
     def restart(self, saved: dict[str, bytes], now_s: float) -> None:
         self.stage = ClusterStage.restore(saved, CONFIG, SimpleNamespace(version="v1"), now_s)
 
@@ -69,6 +72,22 @@ def test_a_post_is_told_the_cluster_that_a_merge_would_put_it_into_once_it_has_w
 def test_on_a_stream_of_a_post_a_minute_the_next_post_is_when_it_is_told(lane):
     lane.come(62.0, near=NEAR)
     assert lane.come(63.0 + UNTIL_S, other=ELSEWHERE)[1] == {"near": lane.stage.clusterer.cluster_of("a0")}
+
+
+def test_at_rest_those_that_came_last_are_told_theirs_though_no_later_post_says_what_time_it_is(lane):
+    told = lane.stage.clusterer.cluster_of("a0")
+    assert lane.come(62.0, near=NEAR, b0=AWAY, b1=AWAY, b2=AWAY) == ({}, {})
+    events, known, likely = lane.stage.rest()
+    assert known.keys() == {"b0", "b1", "b2"} == {p for event in events for p in lane.members(event.cluster_id)}
+    assert likely == {"near": told}
+    assert lane.stage.rest() == ([], {}, {}), "once is enough"
+
+
+def test_a_likely_cluster_of_a_rest_is_taken_back_by_the_next_merge_that_puts_the_post_elsewhere(lane):
+    lane.come(62.0, near=NEAR)
+    assert lane.stage.rest()[2].keys() == {"near"}
+    lane.come(63.0, nearer=NEARER)
+    assert lane.come(130.0, fourth=AWAY) == ({}, {"near": None})
 
 
 def test_nobody_is_asked_about_for_ever(lane):

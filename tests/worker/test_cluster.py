@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from streams.config import load_settings
 from streams.pipeline.clusters import ClusterStage
 from streams.pipeline.frames import decode_frame, encode_frame, pack_vectors
 from streams.view.snapshots import Kept
+from streams.worker import cluster
 from streams.worker.cluster import PART, SAVE_AT, Cluster
 from tests.dashboard.serving import TinyEncoder
 from tests.view.samples import alert_for
@@ -192,6 +194,45 @@ async def test_likely_clusters_are_told_once_a_batch_beside_what_is_known(agent,
     await agent([Event(1, PART), Event(2, 1)])
     named = [(alert.post.id, alert.cluster_id) for alert in agent.outbox.told]
     assert sorted(named) == [("maybe", "c2"), ("sure", "c1"), ("sure", "c1")], "of an alert without one none is taken"
+
+
+async def test_when_no_more_posts_come_the_last_ones_are_told_their_cluster_once_and_what_was_told_is_saved(
+    agent, monkeypatch
+):
+    clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now, time=lambda: clock.now)
+    monkeypatch.setattr(cluster, "time", clock)
+    await agent.rest()
+    event = Event(1)
+    await agent([event])
+    waits = agent.stage.clusterer.config.settle_every_s
+    await agent.rest()
+    clock.now += waits - 0.1
+    await agent.rest()
+    assert agent.outbox.told == [] and not event.acked
+    clock.now += 0.1
+    await agent.rest()
+    (told,) = agent.outbox.told
+    assert told.posts == 60 and event.acked
+    restored = ClusterStage.restore(agent.view.snapshot, agent.runtime.settings.cluster, TinyEncoder())
+    assert restored.clusterer.snapshot() == agent.stage.clusterer.snapshot()
+    clock.now += 10 * waits
+    await agent.rest()
+    assert agent.outbox.told == [told]
+
+
+async def test_a_rest_that_could_not_be_told_is_in_no_snapshot(agent, monkeypatch):
+    event = Event(1)
+    await agent([event])
+    monkeypatch.setattr(cluster, "time", SimpleNamespace(monotonic=lambda: math.inf))
+
+    async def fail() -> None:
+        raise OSError("no broker")
+
+    agent.outbox.delivered = fail
+    with pytest.raises(OSError, match="no broker"):
+        await agent.rest()
+    await agent.save()
+    assert agent.view.snapshot is None and agent.stage is None and not event.acked
 
 
 @pytest.mark.parametrize("end", ["the broker is gone", "cancelled"])
