@@ -33,21 +33,37 @@ _BEHIND_A_NAME = re.compile(rf"[{_AT_SIGNS}](?<=[\w.%+-].)")  # a mention's is n
 _AT = r"\s?[\[({]\s?(?:at|@|arroba|ät|et)\s?[\])}]\s?"
 _DOT = r"(?:\.|\s?[\[({]\s?(?:dot|\.|punto|punkt|nokta|point)\s?[\])}]\s?)"
 _SPELT_AT = re.compile(_AT, re.IGNORECASE)
-_PROVIDERS = "gmail|googlemail|yahoo|hotmail|outlook|icloud|proton(?:mail)?|yandex|gmx"
+_PROVIDERS = "(?:gmail|googlemail|yahoo|hotmail|outlook|icloud|proton(?:mail)?|yandex|gmx)"
 _SPELT_EMAIL = re.compile(
     rf"(?<![\w.%+@-])[\w.%+-]{{1,64}}+{_AT}"
-    rf"(?:[\w-]{{1,64}}+(?:{_DOT}[\w-]{{1,64}}+){{1,4}}|(?:{_PROVIDERS})\b)",
+    rf"(?:[\w-]{{1,64}}+(?:{_DOT}[\w-]{{1,64}}+){{1,4}}|{_PROVIDERS}\b)",
+    re.IGNORECASE,
+)
+# With a provider's name behind it more is an address: "a @ gmail", "a(a)gmail", "a @gmail.com", "a at gmail dot com".
+# But "via @yahoo" is a mention, and "at yahoo.com" a place.
+_OF_PROVIDERS = ("mail", "yahoo", "outlook", "icloud", "proton", "yandex", "gmx")  # looked for one by one: 1 µs, not 7
+_ENDINGS = r"(?:(?:\s?\.|\s(?:dot|punto|ponto|punkt|nokta|point)\s)[^\W\d_]{2,}+)"
+_PROVIDED_EMAIL = re.compile(
+    rf"(?<![\w.%+@-])[\w.%+-]{{1,64}}+"
+    rf"(?:(?:\s[{_AT_SIGNS}]\s|\s?\(a\)\s?){_PROVIDERS}\b{_ENDINGS}*+"
+    rf"|\s?[{_AT_SIGNS}]\s?{_PROVIDERS}{_ENDINGS}++|\s(?:at|arroba)\s{_PROVIDERS}(?=\s){_ENDINGS}++)",
     re.IGNORECASE,
 )
 # Seven digits or more, with a few separators between them: one number or several. Possessive: no backtracking into half
 # a number. What stands before it is judged afterwards.
-_DASH = r"\-\u2010-\u2013\u2212\uff0d"
-_RARE = r"*|~_·•"  # between the digits of a number that begins as one, or is announced; of anything else elsewhere
+_DASH = r"\-\u2010-\u2013\u2212\u30fc\uff0d"  # Japanese writes its long vowel for one
+# A long dash parts sentences too ("713-555-0188—300 people"): it must stand twice, 138—1234—5678.
+_LONG = "[\u2014\u2015]"
+_LONG_DASH = rf"{_LONG}(?=\d{{3,4}}{_LONG}\d{{3}})|(?:(?<={_LONG}\d{{3}})|(?<={_LONG}\d{{4}})){_LONG}(?=\d{{3}})"
+_RARE = r"*|~_·•ـ"  # between the digits of a number that begins as one, or is announced; of anything else elsewhere
 # Marks of direction, joiners and the like, which phones put around the numbers of their address books, and the frames
 # of keycaps (0️⃣): between digits they are nothing.
 _UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe0e\ufe0f\u20e3\ufeff"
 _ALL_UNSEEN = re.compile(f"[{_UNSEEN}]+")
-_BETWEEN = rf"(?: ?[{_DASH}] ?|[ \u00a0\u3000().{_DASH}/,;（）／，、；{_RARE}]{{0,2}})"
+_BETWEEN = (
+    rf"(?: ?[{_DASH}] ?|[)）][{_DASH}][(（]|{_LONG_DASH}"
+    rf"|[ \u00a0\u3000().{_DASH}/,;（）／，、；{_RARE}]{{0,2}})"
+)
 
 
 def _candidate(unseen: str, frame: str) -> re.Pattern[str]:
@@ -58,7 +74,7 @@ def _candidate(unseen: str, frame: str) -> re.Pattern[str]:
 
 
 _CANDIDATE, _CANDIDATE_WITH_UNSEEN = _candidate("", ""), _candidate(f"[{_UNSEEN}]*+", "(?:\ufe0f?\u20e3)?+")
-_ENOUGH_DIGITS = re.compile(r"\d(?:[\W_]{0,3}\d){6}")  # cheap: nearly every post stops here
+_ENOUGH_DIGITS = re.compile(r"\d(?:[\W_ーـ]{0,3}\d){6}")  # cheap: nearly every post stops here
 _GLUED = re.compile(r"[\w/=&^$€£₹¥₺.,-]$")  # what goes on in a number or name: an announcement alone makes it a phone's
 # But a number that begins as one is no name's: Ayşe=05321234567, Rahul-09841234567. Codes are in capitals.
 _IN_QUERY = re.compile(r"[?&][\w.-]{0,80}=$")
@@ -79,21 +95,30 @@ _ENDING = re.compile(r"[^\W\d_]{1,12}(?![\w-])|[$€£₹¥₺]")
 _LISTED = re.compile(r"(?<=[,;/，、；／|])|(?<=\d)(?=[,;/，、；／|])")
 _IN_URL = re.compile(r"(?:https?://|www\.)\S*$", re.IGNORECASE)
 _CHAT_LINK = re.compile(
-    r"((?:\bwa\.me/|[?&](?:phone|number|tel|msisdn)=|\b(?:tel|sms|callto):)(?:\+|%2B)?)\d{7,15}", re.IGNORECASE
+    r"((?:\b(?:wa|zalo)\.me/|\bsignal\.me/#p/|[?&](?:phone|number|tel|msisdn)=|\b(?:tel|sms|callto):)(?:\+|%2B)?)\d{7,15}",
+    re.IGNORECASE,
 )
-_SEPARATOR = rf"[/. _／{_DASH}]"
+_SEPARATOR = rf"(?: ?[/.／\u2014\u2015{_DASH}] ?|[ _])"
 _YEAR = r"(?:1[349]|20|25)\d\d"  # of Iran's and Afghanistan's calendar (1401), the common one, Thailand's (2566)
+_TWO_DECIMALS = rf"[01]?\d?\d\.\d\d?(?: ?[/{_DASH}] ?|[ ,]{{1,2}}-?)[01]?\d?\d\.\d\d?"  # 38.25 -122.31, 10.00 - 17.30
 _DATE = re.compile(  # asked in ASCII digits, whatever script they are of
     rf"(?<!\d){_YEAR}{_SEPARATOR}[01]?\d{_SEPARATOR}[0-3]?\d(?!\d)"
     rf"|(?<!\d)[0-3]?\d{_SEPARATOR}[0-3]?\d{_SEPARATOR}{_YEAR}(?!\d)"
-    r"|^(?:19|20)\d\d[01]\d[0-3]\d(?:\d{4}|\d{6})?$"  # 20230206, 202302060417
-    rf"|^(?:(?:19|20)\d\d{_SEPARATOR}{{1,3}})+(?:19|20)\d\d$"  # 2010-2023
+    r"|^\(?(?:19|20)\d\d[01]\d[0-3]\d(?:\d{4}|\d{6})?$"  # 20230206, 202302060417
+    rf"|^\(?(?:(?:19|20)\d\d{_SEPARATOR}{{1,3}})+(?:19|20)\d\d$"  # (2010-2023)
+    rf"|^\(?{_TWO_DECIMALS}$"
 )
+_YEAR_AND_TIME = re.compile(r"^(?:19|20)\d\d [0-2]\d[0-5]\d$")  # 26 April 2015 1130 Hrs
+_TIME_AFTER = re.compile(r" ?(?:hrs?|hours?|utc|gmt)\b", re.IGNORECASE)
+_RANGE = re.compile(rf"^\(?([1-9]\d{{2,4}}) ?[{_DASH}] ?([1-9]\d{{2,4}})$")
+_HOURS = re.compile(rf"^\(?0\d[03]0 ?[{_DASH}] ?[012]\d[03]0$")
 _DECIMAL = re.compile(r"(?<![\d.])\d{1,3}\.\d{3,}(?![\d.]\d)")
-_STANDING = re.compile(f"{_DATE.pattern}|{_DECIMAL.pattern}")
+_STANDING = re.compile(rf"{_DATE.pattern}|{_DECIMAL.pattern}|(?<![\d.]){_TWO_DECIMALS}(?![\d.]\d)")
 _CORE = re.compile(r"[+＋(（]?\d.*\d")
 _WORDS = re.compile(r"([^\d+＋]+)")
-_GROUPED = re.compile(r"^[1-9]\d{0,2}(?:(?:\.\d{3})+|(?: \d{3}){1,2})$")  # 1.500.000 and 25 000 000
+_AMOUNT = re.compile(r"^[(（]?[1-9]\d{0,2}(?:(?:\.\d{3})+|(?: \d{3})? 000)$")  # 1.500.000 and 25 000 000
+# And 83 614 362, where no number is announced. 612 345 678 is a number of Spain, Poland, Peru …
+_GROUPED = re.compile(rf"{_AMOUNT.pattern}|^[(（]?[1-9]\d?(?: \d{{3}}){{2}}$")
 _COUNTED = re.compile(rf"^\d(?:[ \u00a0/.,;:{_DASH}]+\d)+$")  # 1 2 3 4 5 6 7, 3-2 2-1 4-3 1-0
 _CURRENCY = "usd|eur|gbp|inr|rs|npr|pkr|tl|php|idr|rp|htg|mxn"
 _MONEY_BEFORE = re.compile(rf"(?:[$€£₹¥₺]|\b(?:{_CURRENCY}))\.? ?$", re.IGNORECASE)
@@ -105,7 +130,9 @@ _COUNTED_AFTER = re.compile(
     re.IGNORECASE,
 )
 # A number of another kind, by its name. The first are no phone's whatever they begin with.
-_NAMED = re.compile(r"\b(?:isbn(?:-1[03])?|issn|doi|iban|utm|mgrs)\b[ :#.=]{0,3}(?:\d\d?[A-Z] ?)?$", re.IGNORECASE)
+_NAMED = re.compile(
+    r"\b(?:isbn(?:-1[03])?|issn|doi|iban|utm|mgrs)\b[ :#.=]{0,3}(?:\d\d?[A-Z](?: ?[A-Z]{2})? ?)?$", re.IGNORECASE
+)
 _NUMBERED = re.compile(
     r"\b(?:case|order|ticket|ref(?:erence)?|invoice|id|grid|ver(?:sion)?|(?:zip|pin)(?: code)?|post(?:al)? ?code|plz|"
     r"population|pop|score)\b[ :#.]{0,3}$",
@@ -131,7 +158,7 @@ ROUNDS = 6
 _NO_AT = str.maketrans(dict.fromkeys(_AT_SIGNS, " "))
 _WIDE = str.maketrans("＋（）／，；－", "+()/,;-")
 _HAS_RARE = re.compile(f"[{_RARE}]")
-_ANY_DIGITS = re.compile(r"\d(?:[\W_]{0,3}\d){6,}+")
+_ANY_DIGITS = re.compile(r"\d(?:[\W_ーـ]{0,3}\d){6,}+")
 
 
 def mask(text: str) -> str:
@@ -149,6 +176,9 @@ def _mask_once(text: str) -> str:
         text = " ".join([_EMAIL.sub(EMAIL, word) if _HAS_AT.search(word, 1) else word for word in text.split(" ")])
     if ("(" in text or "[" in text or "{" in text) and _SPELT_AT.search(text):
         text = _SPELT_EMAIL.sub(EMAIL, text)
+    lowered = text.lower()
+    if any([name in lowered for name in _OF_PROVIDERS]):
+        text = _PROVIDED_EMAIL.sub(EMAIL, text)
     if text.isascii() or not _ALL_UNSEEN.search(text):
         return _Numbers(text).masked(_CANDIDATE) if _ENOUGH_DIGITS.search(text) else text
     return _Numbers(text).masked(_CANDIDATE_WITH_UNSEEN)
@@ -172,13 +202,19 @@ class _Numbers:
         before, after = (edge.sub(" ", beside) for edge, beside in zip(_EDGES, (before, after), strict=True))
         if _MONEY_BEFORE.search(before) or _NAMED.search(before):
             return run
-        announced = bool(_ANNOUNCED.search(before))
+        word = _ANNOUNCED.search(before)
+        announced = bool(word)
         dialled = _is_dialled(run)
         outright = announced and bool(_OUTRIGHT.search(before))
-        phone = announced and self._is_one(run, announced, outright)  # "call 713-555-0188 families stranded"
+        bare = _seen(run)
+        # "call 713-555-0188 families stranded"; but "número de afectados: 25 334 455 personas"
+        phone = announced and (outright or not _GROUPED.match(bare)) and self._is_one(run, announced, outright)
         if not (dialled or phone) and (_COUNTED_AFTER.match(after) or _NUMBERED.search(before)):
             return run
-        bare = _seen(run)
+        if word and PHONE[1:] in word.group() and _is_range(bare):  # "[phone], need 1000-1500 blankets"
+            return run
+        if _YEAR_AND_TIME.match(bare) and _TIME_AFTER.match(after):
+            return run
         if not (dialled or announced) and (_COUNTED.match(bare) or _HAS_RARE.search(bare)):
             return run
         # In Chinese, Japanese or Thai everything is joined to what stands before and after it.
@@ -284,16 +320,18 @@ class _Numbers:
         return PHONE * found if at == len(word) else word
 
     def _is_one(self, candidate: str, announced: bool, outright: bool) -> bool:
-        candidate = _seen(candidate)
+        candidate = _seen(candidate).strip()
         digits = sum(map(str.isdecimal, candidate))
         if digits < 7 or _DATE.search(_ascii(candidate)) or _DECIMAL.search(candidate):
+            return False
+        if not announced and _is_range(candidate):
             return False
         if digits > MOST_DIGITS and self._asked < ASKED:
             return False
         self._asked += 1
         if self._asked > ASKED or _is_phone(candidate):
             return True
-        return announced and (outright or not _GROUPED.match(candidate))
+        return announced and (outright or not _AMOUNT.match(candidate))
 
 
 def _seen(text: str) -> str:
@@ -304,6 +342,16 @@ def _is_dialled(run: str) -> bool:
     """A count, a price or a distance does not begin with a zero or a plus."""
     first = run.lstrip("(（")[:1]
     return first in ("+", "＋") or first.isdecimal() and int(first) == 0
+
+
+def _is_range(candidate: str) -> bool:
+    """To a number that is close by, or both are round: 1000-1500 blankets, the houses 1695-1697; or 0800 - 1730."""
+    found = _RANGE.match(_ascii(candidate))
+    if not found:
+        return bool(_HOURS.match(_ascii(candidate)))
+    low, high = map(int, found.groups())
+    unit = 10 if len(found[1]) == len(found[2]) else 100  # 912-2660 is a number of seven digits
+    return low < high <= low + 30 or low < high <= 10 * low and low % unit == high % unit == 0
 
 
 def _named(before: str) -> bool:

@@ -33,7 +33,8 @@ _ACCOUNT = re.compile(r"\bdid:[a-z]{1,10}:[A-Za-z0-9._:%-]{8,}")
 # What leads to an account or to a post of one: everything on these hosts, and a path with an @ in it (Mastodon).
 _OF_ACCOUNTS = re.compile(
     r"(?:https?://)?(?:[\w-]+\.)?(?:(?:x|twitter|facebook|fb|instagram|threads|tiktok|youtube|vk|linkedin|reddit|telegram|"
-    r"snapchat|weibo)\.(?:com|net|me)|fb\.me|bsky\.(?:app|social)|t\.me|wa\.me)(?:/|$)"
+    r"snapchat|weibo)\.(?:com|net|me)|(?:fb|ig|line|m|paypal|signal|t|wa|zalo)\.me|chat\.whatsapp\.com|bsky\.(?:app|social))"
+    r"(?:/|$)"
     r"|[^?#]*/(?:@|users/|profile/|u/)",
     re.IGNORECASE,
 )
@@ -46,6 +47,8 @@ _WIDE_AT = re.compile(
     r"([A-Za-z0-9_.+-]?)(?<!\d(?=[＠﹫]\d))[＠﹫](?=\w)"
 )  # as it is typed beside Chinese and Japanese
 _HOST = re.compile(r"(?:https?://)?[^/?#]{1,253}", re.IGNORECASE)
+# What names the account is masked already (models/privacy.py). A link's end leaves out a last bracket.
+_MASKED = re.compile(rf"{_HOST.pattern}/(?:#p/)?(?:\+|%2B)?\[phone\]?", re.IGNORECASE)
 
 
 R = TypeVar("R", Post, Deletion)
@@ -127,6 +130,8 @@ class Pseudonyms:
         url = found.group()
         if not _OF_ACCOUNTS.match(url):
             return url
+        if masked := _MASKED.match(url):
+            return masked.group()
         host = _HOST.match(_HANDLE.sub("bsky.social", url))
         return f"{host.group() if host else ''}/{self._short(url)}"
 

@@ -65,6 +65,12 @@ def test_an_example_number_of_every_country_is_masked(region):
         "\u200e+90 532 123 45 67\u200e",
         "+\u200e90 532 123 45 67", "\u202a+90 532 123 45 67\u202c", "0️⃣5️⃣3️⃣2️⃣1️⃣2️⃣3️⃣4️⃣5️⃣6️⃣7️⃣",
         "0532\u200e1234567,0533\u200e7654321", "05" + "\u200d" * 400 + "321234567",
+        "call me 612 345 678", "llamar al 612 345 678", "Celular: 987 654 321", "Telefon: 501 234 567",
+        "Yape 987 654 321", "ligar 923 456 789", "612 345 678, 987 654 321", "number of people: 612 345 678",
+        "llamar: 22 334 455", "tel 25 000 000", "電話 090ー1234ー5678", "０９０ー１２３４ー５６７８",
+        "138—1234—5678", "フリーダイヤル１—８００—４４６—２５８１", "هاتف 0944ـ123ـ456", "٠٩٤٤ـ١٢٣ـ٤٥٦",
+        "(0532)-(123)-(4567)", "call 1000-1500", "912-2660", "0235-0259", "2210-2825",
+        "https://zalo.me/0901234567", "zalo.me/0901234567", "https://signal.me/#p/+905321234567",
     ],
 )  # fmt: skip
 def test_a_number_is_masked_however_it_is_written(text):
@@ -97,6 +103,14 @@ def test_a_number_is_masked_however_it_is_written(text):
         "bank.example/05321234567", "2023-02-06-2023-02-07", "0000-0002-1825-0097", "20230206041732123456",
         "100000-200000-300000-400000", "37.173612-36.202134", "12345678901234567890", "0001234567890123",
         "1️⃣ 2️⃣ 3️⃣ 4️⃣ 5️⃣ 6️⃣ 7️⃣", "3\u200d-2 2-1 4-3 1-0", "1\u200e,\u200e500,000 people",
+        "location 27.71 85.32", "38.25 -122.31", "38.2 -122.3", "(27.71/85.32)", "open 06.00–12.00", "10.00 - 17.30",
+        "Need 1000-1500 blankets at the school", "(600-1000 blankets)", "१०००-१५०० कंबल चाहिए", "১০০০-১৫০০ কম্বল দরকার",
+        "We need 2000-3000 litres", "besoin de 1500-2000 repas", "necesitamos 3000-4000 raciones", "2500-3000 selimut",
+        "12000 - 15000 displaced", "5600-5700 block of Main St, trapped", "1695-1697 Commonwealth Ave",
+        "room 1201-1202", "MGRS 45RUM 34000 66000", "MGRS 45R UM 34000 66000", "open 0800 - 1700", "0900-1730hrs",
+        "26 April 2015 1130 Hrs", "07 Dec 2014 1500 UTC", "28 - 2 - 1441", "٢٨/ ٢/ ١٤٤١", "27 - 04 - 2015",
+        "2015—04—27", "(2009 - 2013)", "2009—2013", "(20180725)", "(25 000 000)", "(1.500.000)", "83 614 362",
+        "125 334 455 people", "número de afectados: 25 334 455 personas", "1,000—2,000—3,000",
         "_22000000 people_", "_USD 22000000_", "_order 2125550123_", "_ISBN 978-3-16-148410-0_", "@_2125550123",
     ],
 )  # fmt: skip
@@ -125,6 +139,11 @@ def test_two_numbers_hide_each_other_by_no_sign_between_them_whether_it_is_seen_
         ("call 0532 123 45 67 06.02.2023", f"call {PHONE} 06.02.2023"),
         ("2023-02-06 05321234567", f"2023-02-06 {PHONE}"),
         ("05321234567, 37.173612 36.202134", f"{PHONE}, 37.173612 36.202134"),
+        ("27.71 85.32 9841234567", f"27.71 85.32 {PHONE}"),
+        ("9841234567, 27.71 85.32", f"{PHONE}, 27.71 85.32"),
+        ("9841234567, need 1000-1500 blankets", f"{PHONE}, need 1000-1500 blankets"),
+        ("9841234567, 1000-1500 blankets", f"{PHONE}, 1000-1500 blankets"),
+        ("call 713-555-0188—300 people", f"call {PHONE}—300 people"),
     ],
 )
 def test_a_date_or_a_place_beside_a_number_stays_and_the_number_does_not(text, masked):
@@ -136,6 +155,61 @@ def test_a_date_or_a_place_beside_a_number_stays_and_the_number_does_not(text, m
 )
 def test_an_address_is_masked_in_wide_signs_too(address):
     assert mask(f"write {address} now") == f"write {EMAIL} now"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "ayse @ gmail.com",
+        "ayse@ gmail.com",
+        "ayse @ gmail",
+        "ayse @gmail.com",
+        "ayse＠ gmail.com",
+        "ayse@gmail .com",
+        "ayse at gmail dot com",
+        "ayse AT Gmail DOT com",
+        "ayse.k at yahoo dot com dot tr",
+        "ayse arroba gmail punto com",
+        "ayse(a)gmail.com",
+        "ayse (a) gmail.com",
+        "ayse(a)gmail",
+        "ayse (at) gmail (dot) com",
+    ],
+)
+def test_an_address_written_out_is_masked_where_a_provider_of_mail_is_named(address):
+    assert mask(f"write {address}, please") == f"write {EMAIL}, please"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "via @yahoo",
+        "RT @Yahoo: floods",
+        "the list is at yahoo.com",
+        "we meet @ school. com",
+        "meet at gmail office",
+        "tents(a)school.org",
+        "the outlook at dawn",
+        "at outlook point",
+    ],
+)
+def test_a_mention_or_a_place_is_no_address_written_out(text):
+    assert mask(text) == text
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        ["612 345 678", "1000-1500", "27.71 85.32", "—", "ー", "ـ", "(", ")-(", "138", "4567", ",", " ", "call ",
+         " people", "ayse", " @ ", "@", "(a)", " at ", "gmail", " dot com", ".com", "zalo.me/", "wa.me/", "2015 1130",
+         " Hrs"]
+    ),
+    max_size=12,
+)  # fmt: skip
+
+
+@given(PIECES.map("".join))
+def test_ranges_positions_and_addresses_written_out_are_settled_at_once_too(text):
+    assert mask(mask(text)) == mask(text)
 
 
 NUMBERS = st.lists(
@@ -158,6 +232,9 @@ def test_what_is_masked_once_is_masked(text):
         "1" + "\u200e" * 99,
         "0\ufe0f\u20e3", "+0", "=0", "a=05321234567 ", "a,05321234567", "2023-02-06 ", "2023-02-06-05321234567 ",
         "37.173612 ", "a＠b.co", "＠a", "0.", "0" * 16 + "-", "00000000000 ",
+        "612 345 678 ", "1000-1500 ", "1000 - 1500 - ", "27.71 85.32 ", "27.71", "138—1234—", "123—", "1ー", "1ـ",
+        "1)-(", "2015 1130 ", "a @ gmail ", "gmail @ ", "a(a)", "a(a)gmail", "a at gmail dot ", "gmail at ",
+        "gmail dot com ", "gmail" + "a" * 60, "zalo.me/", "signal.me/#p/+",
     ],
 )  # fmt: skip
 def test_what_is_masked_costs_in_proportion_to_its_length(unit):

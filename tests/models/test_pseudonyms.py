@@ -66,6 +66,20 @@ def test_links_to_accounts_lose_what_names_them_and_other_links_stay(url):
 
 
 @pytest.mark.parametrize(
+    "link, told",
+    [
+        ("https://wa.me/905321234567", "https://wa.me/[phone]"),
+        ("(wa.me/+905321234567)", "(wa.me/+[phone])"),
+        ("https://wa.me/905321234567?text=victim42", "https://wa.me/[phone]"),
+        ("https://zalo.me/0901234567.", "https://zalo.me/[phone]."),
+        ("https://signal.me/#p/+905321234567", "https://signal.me/#p/+[phone]"),
+    ],
+)
+def test_a_link_to_a_number_tells_that_there_is_one(link, told):
+    assert hidden(f"write {link} please").text == f"write {told} please"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "＠victim42 needs water",
@@ -88,6 +102,14 @@ def test_links_to_accounts_lose_what_names_them_and_other_links_stay(url):
         "pl.example.zone/profile/victim42",
         "at://victim42.bsky.social/app.bsky.feed.post/3k",
         "at://did:plc:victim42abc/app.bsky.feed.post/3k",
+        "https://m.me/victim42",
+        "m.me/victim42",
+        "https://zalo.me/victim42",
+        "https://line.me/ti/p/~victim42",
+        "https://ig.me/m/victim42",
+        "paypal.me/victim42",
+        "https://signal.me/#eu/victim42",
+        "https://chat.whatsapp.com/victim42",
     ],
 )
 def test_a_name_of_an_account_is_hidden_however_it_is_written(text):
@@ -110,6 +132,9 @@ def test_one_account_has_one_name_with_its_sign_in_wide_and_without_it():
         "we meet at bsky.example",
         "at // noon",
         "https://donate.example/where/to",
+        "https://team.me/a",
+        "https://online.me/a",
+        "https://www.whatsapp.com/download",
     ],
 )
 def test_what_names_no_account_stays(text):
@@ -117,7 +142,20 @@ def test_what_names_no_account_stays(text):
 
 
 @pytest.mark.parametrize(
-    "unit", ["a.", "a.bc/", "＠a", "at://", "a.bsky.social ", "a-.", "a.bsky.", "x.com/a ", "bsky."]
+    "unit",
+    [
+        "a.",
+        "a.bc/",
+        "＠a",
+        "at://",
+        "a.bsky.social ",
+        "a-.",
+        "a.bsky.",
+        "x.com/a ",
+        "bsky.",
+        "wa.me/[phone]",
+        "m.me/a ",
+    ],
 )
 def test_what_is_hidden_costs_in_proportion_to_its_length(unit):
     assert_in_proportion(NAMES.text, lambda length: unit * (length // len(unit)), 10_000)
