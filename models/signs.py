@@ -6,6 +6,7 @@ change neither reading nor priority: both are read from the whole sentence, "no 
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -16,11 +17,14 @@ from models.words import any_of, folded, longest_part
 __all__ = ["signs_in", "words_of_signs"]
 
 _FILE = Path(__file__).parent / "data" / "signs.yaml"
+_LISTED_AS = {"arq": "ar", "ary": "ar"}  # Algerian and Moroccan Arabic share these words
+# What Arabic joins to the front of a word, as `folded`: "and", "so", "in", "to", "as", two of them at most, and "the".
+_JOINED = {"ar": "(?:[وفبلک]{0,2}(?:ال)?|و?لل)"}
 
 
 @cache
 def words_of_signs() -> dict[str, dict[str, list[str]]]:
-    """Sign → language → words, in the order in which signs are told."""
+    """Sign → language → words, in the order in which signs are told. A word after a `-` means something else."""
     return msgspec.yaml.decode(_FILE.read_bytes(), type=dict[str, dict[str, list[str]]])
 
 
@@ -32,16 +36,23 @@ def signs_in(text: str, lang: str) -> list[str]:
     text = folded(text)
     return [
         sign
-        for sign, parts, words in _words(lang.partition("-")[0].lower())
-        if any(map(text.__contains__, parts)) and any_of(words).search(text)
+        for sign, parts, said, else_meant in _words(lang.partition("-")[0].lower())
+        if any(map(text.__contains__, parts)) and said.search(else_meant.sub("|", text) if else_meant else text)
     ]
 
 
 @cache
-def _words(lang: str) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    """Sign, what must stand in a text where one of its words stands, and its words."""
+def _words(lang: str) -> list[tuple[str, tuple[str, ...], re.Pattern[str], re.Pattern[str] | None]]:
+    """Sign, what must stand in a text where one of its words stands, its words, and where they mean something else."""
     signs = words_of_signs()
+    lang = _LISTED_AS.get(lang, lang)
     known = lang if lang in signs["children"] else "en"
-    found = [(sign, tuple(words[known])) for sign, words in signs.items() if known in words]
-    # To look for plain parts first takes a tenth of the time: most texts hold none.
-    return [(sign, tuple({longest_part(word) for word in words}), words) for sign, words in found]
+    before, found = _JOINED.get(known, ""), []
+    for sign, lists in signs.items():
+        said = tuple(word for word in lists.get(known, ()) if word[0] != "-")
+        else_meant = tuple(word[1:] for word in lists.get(known, ()) if word[0] == "-")
+        if said:
+            # To look for plain parts first takes a tenth of the time: most texts hold none.
+            parts = tuple({longest_part(word) for word in said})
+            found.append((sign, parts, any_of(said, before), any_of(else_meant, before) if else_meant else None))
+    return found

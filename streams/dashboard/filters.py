@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
@@ -10,6 +9,7 @@ from msgspec import Struct
 
 from models.areas import Area, area_of, lies_there
 from models.records import Alert, AlertPost
+from models.words import JOINER, folded
 from streams.dashboard.readings import Said, readings
 
 __all__ = ["Filter", "fold", "folded_text"]
@@ -28,7 +28,7 @@ class Filter(Struct, frozen=True, omit_defaults=True):
     cluster: str = ""
     priority: str = ""
     area: str = ""  # a place's name, or south,west,north,east in degrees; nothing fits what is neither (`area_of`)
-    q: str = ""  # words that must occur in the text, case ignored
+    q: str = ""  # words that must occur in the text, in any spelling (models/words.py)
 
     @classmethod
     def of(cls, params: Mapping[str, str]) -> Filter:
@@ -72,8 +72,8 @@ def _there(asked: str, post: AlertPost) -> bool:
 
 
 def fold(text: str) -> str:
-    """Text for comparing: compatibility forms and case do not matter."""
-    return unicodedata.normalize("NFKC", text).casefold()
+    """The text as words are compared. Parts of words are looked for here, so the joiners between them go too."""
+    return folded(text).replace(JOINER, "")
 
 
 def folded_text(text: str) -> str:

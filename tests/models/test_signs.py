@@ -24,7 +24,14 @@ WATER = next(q for q in load_queries() if q.id == "need.water")
         ("en", "Two kids and a DIALYSIS patient are stuck under the stairs", ["children", "dialysis", "trapped"]),
         ("es", "mi abuela está en el techo con el bebé, sin oxígeno", ["babies", "older people", "oxygen", "trapped"]),
         ("tr", "hamile eşim enkazın altında", ["pregnant", "trapped"]),
-        ("ar", "أمي مقعد وتحتاج أكسجين", ["disability", "oxygen"]),
+        ("ar", "أمي مقعدة وتحتاج أكسجين", ["disability", "oxygen"]),
+        ("ar", "حليب للأطفال ولرضيع", ["children", "babies"]),
+        ("ar", "فالعالقين والمسنين بحاجة لأكسجين", ["older people", "oxygen", "trapped"]),
+        ("ary", "بالأنسولين وكالطفل", ["children", "insulin"]),
+        ("ar", "لمسنا معاقبة", []),  # "we felt", "punishment": no "to the elderly", no "disabled"
+        ("tr", "DİYALİZ HASTASI, ÇATIDA SIKIŞTI", ["dialysis", "trapped"]),
+        ("en", "he can’t breathe", ["oxygen"]),
+        ("fa", "دارند میمیرند، بچه‌ها", ["children", "dying"]),
         ("zh", "老人和孩子被困在屋顶", ["children", "older people", "trapped"]),
         ("ja", "車椅子の祖母が屋根の上にいます", ["older people", "disability", "trapped"]),
         ("pt-BR", "a água subiu e minha avó não anda", ["older people", "disability", "drowning"]),
@@ -45,14 +52,50 @@ def test_any_text_is_looked_through_whatever_its_case_and_width(text, lang):
     assert found == signs_in(unicodedata.normalize("NFKC", text), lang)
 
 
-SAID = [word for by in words_of_signs().values() for words in by.values() for word in words]
+@pytest.mark.parametrize(
+    ("lang", "otherwise", "meant", "sign"),
+    [
+        ("ko", "진통제가 필요해요", "진통이 시작됐어요", "pregnant"),
+        ("ko", "아이폰 충전기, 아이티, 딸기", "아이를 찾아요", "children"),
+        ("ko", "딸기 나눔", "딸기를 든 딸이 있어요", "children"),
+        ("vi", "đường kẹt xe", "đường kẹt xe, mẹ kẹt trên mái", "trapped"),
+        ("vi", "quyết liệt, giao thông tê liệt, liệt kê", "mẹ liệt nằm trên bàn", "disability"),
+        ("tr", "ağaç yolu engelliyor", "engelli çocuk", "disability"),
+        ("tr", "DEDEKTÖR lazım", "dedem evde", "older people"),
+        ("uk", "літній одяг", "літній жінці потрібна вода", "older people"),
+        ("ar", "مقعد فارغ في السيارة", "زوجي مقعد", "disability"),
+        ("fr", "des fils électriques", "mon fils de 7 ans", "children"),
+        ("fr", "la route est bloquée", "la route est bloquée, mes parents sont bloqués", "trapped"),
+        ("it", "strada bloccata", "mamma è bloccata al primo piano", "trapped"),
+        ("ht", "wout la bloke", "mwen bloke nan chanm nan", "trapped"),
+        ("bn", "পুলিশ তিনজনকে আটক করেছে", "ছাদে বসে আটকে আছি", "trapped"),
+        ("de", "Winde wehen stark", "Wehen alle 5 Minuten", "pregnant"),
+    ],
+)
+def test_a_word_that_means_something_else_beside_others_is_no_sign_there(lang, otherwise, meant, sign):
+    assert sign not in signs_in(otherwise, lang) and sign in signs_in(meant, lang)
 
 
-@given(st.lists(st.sampled_from(SAID) | st.text(max_size=3), max_size=4), st.sampled_from(["", " ", "\n", "*"]), KNOWN)
+SAID = [word.lstrip("-") for by in words_of_signs().values() for words in by.values() for word in words]
+JOINED = [a + b + the for a in ("", *"وفبلك") for b in ("", *"وفبلك") for the in ("", "ال")] + ["لل", "ولل"]
+
+
+@given(
+    st.lists(st.sampled_from(SAID) | st.sampled_from(JOINED) | st.text(max_size=3), max_size=4),
+    st.sampled_from(["", " ", "\n", "*"]),
+    KNOWN,
+)
 def test_the_signs_are_those_of_every_words_own_pattern(parts, between, lang):
-    text = between.join(parts)
-    known = {sign: by[lang] for sign, by in words_of_signs().items() if lang in by}
-    expected = [sign for sign, words in known.items() if any_of(tuple(words)).search(folded(text))]
+    def stands(words, text):
+        joined = JOINED if lang == "ar" else [""]
+        return any(any_of((front + word,)).search(text) for word in words for front in joined)
+
+    text, expected = folded(between.join(parts)), []
+    for sign, by in words_of_signs().items():
+        otherwise = tuple(word[1:] for word in by.get(lang, []) if word.startswith("-"))
+        left = any_of(otherwise).sub("|", text) if otherwise else text
+        if stands([word for word in by.get(lang, []) if not word.startswith("-")], left):
+            expected.append(sign)
     assert signs_in(text, lang) == expected
 
 
@@ -61,7 +104,16 @@ def test_every_word_is_found_as_it_stands_in_the_list_and_every_language_is_one_
     assert len({lang for _, lang, _ in lists}) >= 25 and {lang for _, lang, _ in lists} <= set(LANGUAGES)
     for sign, lang, words in lists:
         for word in words:
-            assert sign in signs_in(f"… {word.rstrip('*')} …", lang), (sign, lang, word)
+            found = sign in signs_in(f"… {word.strip('-*')} …", lang)
+            assert found != word.startswith("-"), (sign, lang, word)
+
+
+def test_what_is_passed_over_holds_a_word_of_its_sign():
+    for sign, by in words_of_signs().items():
+        for lang, words in by.items():
+            said = tuple(word for word in words if word[0] != "-")
+            idle = [word for word in words if word[0] == "-" and not any_of(said).search(folded(word.strip("-*")))]
+            assert not idle, (sign, lang, idle)
 
 
 def test_an_alert_carries_the_signs_and_nothing_else_of_it_hangs_on_them():
