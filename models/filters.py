@@ -1,7 +1,7 @@
 """Which posts a query reads at all: `where` of a query. Exact, so a post is never left out by chance.
 
     where:
-      languages: [es, qu]           # of the post; pt takes pt-BR too, pt-BR only itself
+      languages: [es, qu]           # of the post, as posts carry them; pt takes pt-BR too, pt-BR only itself
       sources: [bluesky, sms]
       area: [-18.4, -81.4, 0.1, -68.6]     # south, west, north, east; of posts that say where they are, or name a place
       place: Peru                          # what the area is called, to be told
@@ -11,7 +11,7 @@
 A post without coordinates lies in an area if it names a place there (models/places): of several places of one name the
 one in the area is meant, but a country or province that is wider than the area is not in it.
 
-Words are compared without case and width (NFKC), whole; in scripts written without spaces anywhere in the text.
+Words are compared in any spelling (models/words.py), whole; in scripts written without spaces anywhere in the text.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from unicodedata import category
 from msgspec import Struct
 
 from models.errors import QueryError
+from models.language_tags import language_problem
 from models.places.gazetteer import Gazetteer, within
 from models.places.mentions import lies_in, named_in
 from models.records import Geo, Post
@@ -109,6 +110,8 @@ def check_where(where: Where, query_id: str) -> None:
             f"query {query_id}: place {where.place!r} without its area: `crisis query edit --area` finds it"
         )
     if where.area and (wrong := area_problem(where.area)):
+        raise QueryError(f"query {query_id}: {wrong}")
+    if wrong := next(filter(None, map(language_problem, where.languages)), ""):
         raise QueryError(f"query {query_id}: {wrong}")
     for name in ("must", "must_not"):
         words = getattr(where, name)

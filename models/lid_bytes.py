@@ -28,12 +28,13 @@ class ByteModel:
         self._rows = np.asarray(identifier.tk_row, np.int64) << 8  # where a state's moves begin
         self._features = np.asarray(identifier.tk_output, np.int64)  # of each state, -1 = none
 
-    def languages(self, texts: Sequence[str]) -> list[str]:
-        """The likeliest language of each text, as `classify` says it."""
+    def likeliest(self, texts: Sequence[str]) -> list[tuple[str, float]]:
+        """The likeliest language of each text and how likely it is, as `classify` says it."""
         if len(texts) < FEW:
-            return [self._one.classify(text)[0] for text in texts]
-        told = self._one.nb_classes
-        return [told[at] for at in self._scores([self._one._encode(text) for text in texts]).argmax(axis=1)]
+            return [self._one.classify(text) for text in texts]
+        scores, told = self._scores([self._one._encode(text) for text in texts]), self._one.nb_classes
+        best = scores.argmax(axis=1).tolist()
+        return [(told[at], likely) for at, likely in zip(best, scores.max(axis=1).tolist(), strict=True)]
 
     def possible(self, text: str, most: int) -> list[str]:
         """The likeliest languages of a text, so many at most, each over .01."""

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from models.errors import QueryError
 from models.filters import Where, check_where, says_something
+from models.language_tags import carried
 from models.moments import epoch_s, has_zone
 from models.records import KINDS, Kind, is_notice
 
@@ -90,14 +91,15 @@ class Query(Struct, frozen=True, dict=True, omit_defaults=True, forbid_unknown_f
 
 
 def without_void(query: Query) -> Query:
-    """The query without sentences and filter words that say nothing. Earlier versions took them; no query goes silent
-    for one of them.
+    """The query without sentences, filter words and languages that say nothing, and with the languages that posts
+    carry: `fil` → `tl`. Earlier versions took them; no query goes silent for one of them.
     """
     kept = {lang: [text for text in texts if says_something(text)] for lang, texts in query.sentences.items()}
     where = query.where
     if where is not None:
         words = {name: [w for w in getattr(where, name) if says_something(w)] for name in ("must", "must_not")}
-        where = replace(where, **words)
+        languages = [found for code in where.languages if (found := carried(code))] or where.languages
+        where = replace(where, languages=languages, **words)
     return replace(query, sentences={lang: texts for lang, texts in kept.items() if texts}, where=where)
 
 

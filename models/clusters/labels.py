@@ -8,7 +8,8 @@ stream's counts stand in for the sum over clusters, so that closing a cluster ne
 Terms are words; in scripts written without spaces (Han, Kana, Thai, Lao, Khmer, Burmese, Tibetan) pairs of adjacent
 characters, since finding their words needs a dictionary each; a label goes on from a pair
 as far as the posts share it. Stop words need no lists: they are everywhere, so
-c-TF-IDF sinks them; one- and two-letter words of alphabets are left out at once.
+c-TF-IDF sinks them; one- and two-letter words of alphabets are left out at once. Letters of Korean and Ethiopic are
+syllables: two make a word (산불, ውሃ).
 
 Decay is *forward* (Cormode et al. 2009, https://doi.org/10.1109/ICDE.2009.65): a newer post adds 2**(age of the
 reference / half-life) instead of every older count being shrunk. Counts compare as they are.
@@ -36,14 +37,15 @@ LONGEST = 12  # columns of what is joined; Han and Kana take two, marks none
 RESCALE_AT = 200.0  # half-lives between the reference and now; float64 overflows at 1,024
 
 NO_SPACES = "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-# \w leaves out combining vowel signs, so it would cut Hindi, Bengali or Arabic words in pieces: name them.
-MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u200c\u200d"
+# \w leaves out combining vowel signs, so it would cut Hindi, Arabic or Dhivehi words in pieces: name them.
+MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u07a6-\u07b0\u0900-\u0963\u0966-\u0dff\u200c\u200d"
 # An address is looked for where its run begins: if it is not found there, it is nowhere in the run, and to look again
 # at each letter would take time that grows with the square of a text without spaces.
 _SKIP = re.compile(r"https?://\S+|www\.\S+|(?<!\S)\S+@\S+|@\w+|&\w+;")
 _TERM = re.compile(rf"[{NO_SPACES}]+|(?:(?![{NO_SPACES}])[\w{MARKS}])+")
 _ASCII_TERM = re.compile(r"\w{3,}", re.ASCII)
 _DENSE = re.compile(rf"[{NO_SPACES}]")
+_SYLLABLES = re.compile("[\u1200-\u137f\uac00-\ud7a3]")
 _TOKENS = {"httpurl", "user", "mention", "rt"}  # what cleaning leaves of links, mentions and reposts
 
 
@@ -57,7 +59,7 @@ def terms_of(text: str) -> list[str]:
     for run in _TERM.findall(text):
         if run[0] >= "\u0e00" and _DENSE.match(run):
             found += [run[i : i + 2] for i in range(len(run) - 1)]
-        elif len(run) > 2 and not run.isdigit() and run not in _TOKENS:
+        elif (len(run) > 2 or len(run) == 2 and _SYLLABLES.match(run)) and not run.isdigit() and run not in _TOKENS:
             found.append(run)
     return found
 

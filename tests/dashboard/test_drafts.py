@@ -107,6 +107,7 @@ REFUSED: list[dict] = [
     {"lang": "<b>"},
     {"where": {"area": [9, 9]}},
     {"where": {"colour": ["red"]}},
+    {"where": {"languages": ["fil", "no"]}},
     {"probability": 2.0},
     {"alerts_per_hour": 5},
     {"target_precision": 0.8},

@@ -1,7 +1,7 @@
 """Languages are told apart offline, short posts too, and the post's own tag decides what the text leaves open.
 
 Measured on FLORES-200 devtest, 62 languages × 1,012 sentences: .984 on sentences (.987 with the right tag as a hint),
-.958 on their first six words (.972). fastText alone: .906 and .844 (Hausa, Kinyarwanda and Somali near 0).
+.957 on their first six words (.972). fastText alone: .906 and .844 (Hausa, Kinyarwanda and Somali near 0).
 """
 
 import gzip
@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.language import LANGUAGES, UNKNOWN, identify, normalise_tag
+from models.language import identify
+from models.language_tags import LANGUAGES, UNKNOWN, normalise_tag
 
 
 @pytest.mark.parametrize(
@@ -64,15 +65,43 @@ def test_the_tag_knows_the_variant():
 
 
 @pytest.mark.parametrize(
-    "tag, ours",
+    "text, tag, lang",
     [
-        ("en-US", "en"), ("pt_br", "pt-BR"), ("pt-PT", "pt"), ("zh-TW", "zh-Hant"), ("zh-Hant-HK", "zh-Hant"), ("zh-CN", "zh"),
-        ("no", "nb"), ("iw", "he"), ("sr-Latn-RS", "sr-Latn"), ("und", "und"), ("zxx", "und"), ("", "und"), (None, "und"),
-        ("in", "id"), ("fil-PH", "tl"), ("english", "und"), ("x", "und"), ("bs", "bs"),
+        ("paani chahiye bhai log fase hue hain", "hi-Latn", "hi-Latn"),
+        ("paani chahiye bhai log fase hue hain", "hi", "hi-Latn"),
+        ("bhai log, paani aur khana nahi hai yahan", "ur", "ur-Latn"),
+        ("nahnu muhasarun fi al-bayt, nahtaj maa", "ar", "ar-Latn"),
+        ("mung pa kor ke band yu, obo ta zarurat lo", "ps-Latn", "ps-Latn"),
+        ("We need water and food near the old bridge", "hi", "en"),
+        ("Necesitamos agua y comida cerca del puente", "ar", "es"),
+        ("Waxaan u baahanahay biyo iyo cunto", "ar", "so"),
+        ("Muna bukatar ruwa da abinci kusa da gada", "ar", "ha"),
+        ("हमें पुल के पास पानी और खाना चाहिए", "hi-Latn", "hi-Latn"),
+        ("Köprünün yanında suya ve yemeğe ihtiyacımız var", "ar", "tr"),
     ],
-)  # fmt: skip
-def test_every_spelling_of_a_tag_becomes_ours(tag, ours):
-    assert normalise_tag(tag) == ours
+)
+def test_where_both_models_doubt_latin_letters_are_the_language_of_the_tag_if_it_has_others(text, tag, lang):
+    assert identify(text, tag) == lang
+
+
+@pytest.mark.parametrize("tag", [None, "es", "und"])
+def test_latin_letters_that_no_model_knows_have_no_language_rather_than_an_invented_one(tag):
+    assert identify("yahan bahut log phanse hain, koi to madad karo", tag) == UNKNOWN
+    assert identify("Waxaan u baahanahay biyo iyo cunto", tag) == "so"
+    assert identify("Muna bukatar ruwa da abinci kusa da gada", tag) == "ha"
+
+
+@pytest.mark.parametrize(
+    "text", ["𝐇𝐄𝐋𝐏 𝐰𝐞 𝐧𝐞𝐞𝐝 𝐰𝐚𝐭𝐞𝐫 𝐚𝐧𝐝 𝐟𝐨𝐨𝐝", "ｗｅ ｎｅｅｄ ｗａｔｅｒ ｐｌｅａｓｅ", "ⓦⓔ ⓝⓔⓔⓓ ⓦⓐⓣⓔⓡ"]
+)
+@pytest.mark.parametrize("tag", [None, "en"])
+def test_fancy_letters_are_read_as_the_letters_they_stand_for(text, tag):
+    assert identify(text, tag) == "en"
+
+
+@pytest.mark.parametrize("text, short, long", [("tolong", "id", "ind"), ("biyo", "so", "som"), ("ayuda", "es", "spa")])
+def test_a_code_of_three_letters_says_as_much_as_one_of_two(text, short, long):
+    assert identify(text, long) == identify(text, short) == short
 
 
 @given(st.text(max_size=200), st.none() | st.text(max_size=12))

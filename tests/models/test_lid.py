@@ -87,8 +87,8 @@ def assert_walked(texts):
     likely = letters._scores([letters._one._encode(text) for text in texts])
     np.testing.assert_allclose(likely.max(axis=1), [sure for _, sure in alone], atol=1e-5)
     close = np.diff(np.sort(likely, axis=1)[:, -2:], axis=1)[:, 0] < 1e-5  # as likely, by rounding either one
-    for one, (lang, _), found in zip(close, alone, letters.languages(texts), strict=True):
-        assert one or found == lang
+    for one, (lang, sure), (found, told) in zip(close, alone, letters.likeliest(texts), strict=True):
+        assert (one or found == lang) and told == pytest.approx(sure, abs=1e-5)
 
 
 def test_texts_of_every_language_of_the_queries_are_walked_as_the_library_walks_them():
