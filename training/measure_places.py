@@ -29,6 +29,7 @@ from models.places.names import fold
 from models.places.ordinary import is_ordinary
 from training.files import data_dir, read_json, read_lines
 from training.jobs import run, write_result
+from training.place_words import is_marked
 from training.posts import HERE
 
 __all__ = ["Config", "main"]
@@ -159,7 +160,7 @@ def false_hits(gazetteer: Gazetteer, small: bool = False) -> dict[str, float]:
             marked = fold(" ".join(post["places"]))
             text = post["text"].lower() if small else post["text"]
             named = named_in(text, gazetteer, lang=post["lang"])
-            told[post["lang"]].append(sum(fold(m.text) not in marked for m in named))
+            told[post["lang"]].append(sum(not is_marked(m.text, marked) for m in named))
     every = [count for counts in told.values() for count in counts]
     shares = {lang: round(100 * float(np.mean(counts)), 1) for lang, counts in sorted(told.items())}
     return {"all": round(100 * float(np.mean(every)), 1)} | shares

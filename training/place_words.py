@@ -20,12 +20,12 @@ from msgspec import Struct
 
 from models.places.gazetteer import Gazetteer, Place
 from models.places.mentions import LEAST_CONFIDENCE, finds
-from models.places.names import fold, keys
+from models.places.names import fold, keys, unjoined
 from training.files import data_dir, read_json, read_lines
 from training.jobs import run
 from training.posts import HERE
 
-__all__ = ["Config", "main", "ordinary_words"]
+__all__ = ["Config", "is_marked", "main", "ordinary_words"]
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,8 +48,13 @@ def in_posts(gazetteer: Gazetteer) -> Iterator[Said]:
             marked = fold(" ".join(post["places"]))
             told = {}
             for text in (post["text"], post["text"].lower()):
-                told |= {key: (place, fold(said) in marked) for said, key, place in names_in(text, gazetteer)}
+                told |= {key: (place, is_marked(said, marked)) for said, key, place in names_in(text, gazetteer)}
             yield from ((post["lang"], key, *found) for key, found in told.items())
+
+
+def is_marked(said: str, marked: str) -> bool:
+    """Is what a text says among its marked places (folded)? These have nothing written onto them."""
+    return fold(said) in marked or unjoined(keys(said)) in marked
 
 
 def in_sentences(root: Path, most: int, gazetteer: Gazetteer) -> Iterator[Said]:
@@ -105,7 +110,7 @@ def ordinary_words(
             for key, times in sorted(counts.items())
             if times >= config.least
             and times > config.to_right * right[lang][key]
-            and key not in own
+            and {key, unjoined(key)}.isdisjoint(own)
             and (places[key].kind == "country" or places[key].people < config.people * times)
         ]
         if words:

@@ -4,7 +4,8 @@
 
 Every run of one to five words is looked for in the table of places (models/places/gazetteer.py), as far as any name
 begins with them, and the longest that is a name is taken; in scripts without spaces every run of a few letters, each
-with its vowel signs (`names.runs`).
+with its vowel signs (`names.runs`). A word that names nothing is looked for once more without what its language writes
+onto it (`names.unjoined`).
 Left out: links and mentions of people, words in small letters in a text that uses capitals, what follows Hurricane,
 Cyclone and their like in many languages, and names that are words people write all day, in any language
 (models/places/gazetteer.py) or in that of the text (models/places/ordinary.py). Which of several places of one

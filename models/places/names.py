@@ -63,13 +63,31 @@ _PIECE = re.compile(
 _LETTERS = str.maketrans("أإآٱىةكي", "ااااىهکی")  # one letter for those that are written for each other
 _LETTERS |= str.maketrans("ىı", "یi")
 
-
-_JOINED = re.compile("^(?:وال|بال|لل|فال|ال|و|ب|ل|ف|ک)(?=[\u0621-\u06ff]{3,})")
+# What is written onto a name: "and", "in", "to", "the" before it, "in", "from", "of" behind it. Of Hebrew's only those
+# before which more places than words stand; no cases of Russian, no endings in Latin letters: words of many other
+# languages end so too
+_JOINED = re.compile(
+    "^(?:وال|بال|لل|فال|ال|و|ب|ل|ف|ک)(?=[\u0621-\u06ff]{3})"
+    "|^ו?[בלמ](?=[א-ת]{3})"
+    "|^[በከለየ](?=[\u1200-\u137f]{3})"
+    "|(?<=[\u0900-\u097f]{3})(?:मा|को|बाट|ले|का|की|मध्ये)$"
+    "|(?<=[\u0980-\u09ff]{4})(?:\u09af\u09bc|তে|ে|ের|র)$"
+    "|(?<=[\u0a80-\u0aff]{3})(?:માં|થી|ના|ની|નું)$"
+    "|(?<=[\u0b80-\u0bff]{3})(?:யில்|யின்|க்கு|(?P<tamil>ில்|ின்|ிலிருந்து))$"
+    "|(?<=[\u0c00-\u0c7f]{3})(?:లో|కు|కి)$"
+    "|(?<=[\u0d00-\u0d7f]{3})യിൽ$"
+    "|(?<=[\u0d80-\u0dff]{3})(?:ේ|ට)$"
+    "|(?<=[\u0531-\u058f]{3})(?:ում|ից|ի)$"
+    "|(?<=[\u10d0-\u10ff]{2}[აეიოუ])(?:ში|დან)$|(?<=[\u10d0-\u10ff]{3})(?P<georgian>ში|დან)$"
+    "|(?<=[가-힣]{2})(?:에서|에|으로|로|의)$|(?<=[가-힣]{3})[은는이가을를도과와]$"
+    "|(?<=[\u0400-\u04ff]{5})(?:[дт][ае]н?|[ғқ]а|[гк]е)$"
+)
+_WHOLE = {"tamil": "\u0bcd", "georgian": "ი"}  # what the name ends in alone
 
 
 def unjoined(key: str) -> str:
-    """An Arabic word without "and", "in", "to" and "the" written before it; any other as it is."""
-    return _JOINED.sub("", key)
+    """A word without what is written onto it in its script: Arabic "and" or "in", Bengali "of"; any other as it is."""
+    return _JOINED.sub(lambda found: _WHOLE.get(found.lastgroup or "", ""), key)
 
 
 def fold(text: str) -> str:

@@ -14,9 +14,18 @@ from models.errors import QueryError
 from models.filters import Where, located
 from models.places.gazetteer import Gazetteer, radius_km, within
 from models.places.mentions import _AFTER, finds, lies_in, named_in
-from models.places.names import code, fold, keys, words
+from models.places.names import code, fold, keys, unjoined, words
 from models.records import Geo, Post
-from training.places import Entry, around, said_names, said_otherwise, table
+from training.places import (
+    Entry,
+    around,
+    in_other_scripts,
+    is_short,
+    named_in_english,
+    said_names,
+    said_otherwise,
+    table,
+)
 
 PLACES = Gazetteer.bundled()
 
@@ -104,6 +113,31 @@ def test_words_said_all_day_are_counted_unless_they_are_marked_as_places():
     assert counted["nice"] == 2 and counted["sea"] == 1  # the first text marks it as a place
 
 
+def test_a_name_of_two_letters_is_short_but_where_each_is_a_syllable():
+    assert not any(map(is_short, ("서울", "대구", "ደሴ", "東京", "suva", "bam1", "ура")))
+    assert all(map(is_short, ("서", "ደ", "東", "bam", "ур", "라고")))  # the last says "said so"
+
+
+def test_what_a_big_city_is_called_is_no_word_where_the_english_sentence_names_it():
+    found = [
+        Entry(["Tokyo", "東京", "ニュー 東京"], "town", 9_000_000, (0, 0, 0, 0)),
+        Entry(["Kyiv", "Kiev", "Київ", "کیف"], "town", 3_000_000, (0, 0, 0, 0)),
+        Entry(["Mary", "メアリー"], "town", 100_000, (0, 0, 0, 0)),
+    ]
+    cities = in_other_scripts(found)
+    assert cities == {"tokyo": {"東京"}, "kyiv": {"کیف"}, "kiev": {"کیف"}}  # Mary is a woman in most sentences
+    assert named_in_english("Is it far to Tokyo or Kyiv?", cities) == {"東京", "کیف"}
+    pairs = [("I saw Tokyo", "東京を見た"), ("How are you?", "کیف حالک"), ("kiev", "کیف")]
+    counted = said_otherwise((other, named_in_english(english, cities)) for english, other in pairs)
+    assert counted["東京"] == 0 and counted["کیف"] == 2 and counted["حالک"] == 1
+
+
+def test_a_word_is_counted_without_what_stands_before_it_but_not_without_its_ending():
+    counted = said_otherwise([("ממקום אחר, काठमाडौंमा", []), ("בחיפה", ["חיפה"])])
+    assert counted["מקום"] == counted["ממקום"] == 1 and counted["חיפה"] == 0
+    assert counted[keys("काठमाडौंमा")] == 1 and counted[keys("काठमाडौं")] == 0
+
+
 def test_folding_is_idempotent_and_joins_what_is_written_in_two_ways():
     for one, other in (("Bogotá", "bogota"), ("Les-Cayes", "les cayes"), ("أربيل", "اربيل"), ("İzmir", "izmir")):
         assert keys(one) == keys(other)
@@ -133,6 +167,40 @@ def test_burmese_stays_is_not_nepal():
 def test_vowels_that_are_left_out_at_will_make_no_other_name():
     for one, other in (("שָׁלוֹם", "שלום"), ("مُحَمَّد", "محمد"), ("אַנדארע", "אנדארע")):
         assert keys(one) == keys(other)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("وبيروت", "بيروت"),
+        ("בחיפה", "חיפה"),
+        ("ומחיפה", "חיפה"),
+        ("ለመቀሌ", "መቀሌ"),
+        ("काठमाडौंमा", "काठमाडौं"),
+        ("ঢাকায়", "ঢাকা"),
+        ("সিলেটে", "সিলেট"),
+        ("সিলেটের", "সিলেট"),
+        ("સુરતમાં", "સુરત"),
+        ("சென்னையில்", "சென்னை"),
+        ("கடலூரில்", "கடலூர்"),
+        ("కాకినాడలో", "కాకినాడ"),
+        ("കൊച്ചിയിൽ", "കൊച്ചി"),
+        ("ගාල්ලේ", "ගාල්ල"),
+        ("Գյումրիում", "Գյումրի"),
+        ("თბილისში", "თბილისი"),
+        ("საქართველოდან", "საქართველო"),
+        ("서울에서", "서울"),
+        ("Астанада", "Астана"),
+    ],
+)
+def test_what_is_written_onto_a_name_leaves_the_name(written, name):
+    assert unjoined(keys(written)) == keys(name)
+    assert any(place.name == PLACES.called(name)[0].name for place in (said.place for said in named_in(written)))
+
+
+def test_no_word_too_short_for_a_name_and_none_in_latin_letters_is_cut():
+    for word in ("בים", "በጅማ", "চাদর", "고양이", "лодке", "сюда", "granada", "veranda", "يوم"):
+        assert unjoined(keys(word)) == keys(word), word
 
 
 def test_a_name_in_scripts_without_spaces_is_kept_without_its_own_too():
@@ -194,6 +262,14 @@ def test_an_unknown_name_says_what_can_be_written_instead():
         ("#Gaziantep enkaz altındayız", "Gaziantep"),
         ("محاصرون ببيروت تحت الركام", "Beirut"),
         ("太子港需要帮助，很多人被困", "Port-au-Prince, Ouest, HT"),
+        ("서울 강남 반지하에 물이 차요 살려주세요", "Seoul"),
+        ("대구 지하철 화재, 갇혔어요", "Daegu"),
+        ("ደሴ ውሃ የለም", "Dessie"),
+        ("محاصرون في غزة نحتاج ماء", "Gaza"),
+        ("شوارع القاهرة غرقت ونحن عالقون", "Cairo"),
+        ("大阪で地震、閉じ込められています", "Osaka"),
+        ("בחיפה יש פצועים לכודים", "Ḩayfā"),
+        ("সিলেটে পানি, সাহায্য চাই", "Sylhet"),
         ("नेपाल। पानी चाहिए", "Nepal"),
         ("ရန်ကုန်မှာ ရေကြီးနေပါတယ်", "Yangon"),
         ("အရမ်းကြီးနေတဲ့နီပေါမှာ", "Nepal"),
@@ -216,6 +292,9 @@ def test_a_post_names_a_place(text, place):
         "read https://example.org/London/Paris and ask @Berlin",
         "ဒီမှာ ရေကြီးနေပါတယ် လှေလိုပါတယ်",  # it is flooding here, a boat is needed
         "มีน้ำ ไม่มีไฟ น ม",
+        "미리 대피하세요! “곧 옵니다”라고 했어요, 고양이도 있어요",  # leave beforehand, they said; there is a cat too
+        "כיוון שאין מים, מי יכול לעזור",  # as there is no water
+        "کیف حالکم",  # how are you
         "",
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from models.places.gazetteer import Gazetteer, Place
 from models.places.names import code, keys, unjoined
-from training.place_words import Config, ordinary_words
+from training.place_words import Config, is_marked, ordinary_words
 
 KINDS = {"lalo": "town", "mura": "town", "pero": "country", "peru": "country"}
 PEOPLE = {"lalo": 900, "mura": 90_000, "pero": 30_000_000, "peru": 30_000_000}
@@ -37,6 +37,11 @@ def test_a_name_is_a_word_where_it_is_mostly_said_without_a_place_being_meant(to
             if wrong >= 2 and wrong > 3 * right and small and key != "peru":
                 expected.setdefault(lang, []).append(key)
     assert ordinary_words(told, config, lambda _: {"peru"}) == expected
+
+
+def test_a_marked_place_is_marked_where_something_is_written_onto_it():
+    assert is_marked("בחיפה", "חיפה") and is_marked("Haifa", "haifa bay")
+    assert not is_marked("בחיפה", "אילת") and not is_marked("בואו", "חיפה")
 
 
 def test_every_word_of_the_bundled_list_names_a_place_and_is_kept_as_the_table_keeps_it():
