@@ -1,5 +1,5 @@
-"""Every Prometheus metric of a worker, in one table (docs: deploy/METRICS.md is printed from it; a test holds them
-equal).
+"""Every Prometheus metric of a worker, and the one of the dashboard, in one table (docs: deploy/METRICS.md is printed
+from it; a test holds them equal).
 
 Label sets are closed: stages, reasons, levels, kinds, query ids, languages of the queries. Nothing from a post ever
 becomes a label.
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 __all__ = [
+    "HEALTH_LEVELS",
     "REGISTRY",
     "alert_seconds",
     "alerts",
@@ -23,6 +24,7 @@ __all__ = [
     "encode_posts",
     "encode_seconds",
     "frames",
+    "health",
     "labels",
     "lag",
     "loop_lag_seconds",
@@ -36,6 +38,7 @@ __all__ = [
     "restated",
     "shadow_dropped",
     "show_bars",
+    "show_health",
     "show_versions",
     "stage_seconds",
     "taken_up",
@@ -50,6 +53,7 @@ __all__ = [
 ]
 
 REGISTRY = CollectorRegistry()
+HEALTH_LEVELS = ("live", "late", "down")  # of streams/view/health.py
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
@@ -132,6 +136,17 @@ trial_encode_seconds = _counter("crisis_trial_encode_seconds_total", "Encode tim
 shadow_dropped = _counter("crisis_shadow_dropped_posts_total", "Posts not scored in the shadow: it was behind")
 canary_rollbacks = _counter("crisis_canary_rollbacks_total", "Canaries this worker found out of their band")
 ready = _gauge("crisis_ready", "1 when the worker is ready")
+health = _gauge(
+    "crisis_health",
+    "1 for how the whole is: live, late or down, as the page and `crisis status` say; at /metrics of the dashboard",
+    "level",
+)
+
+
+def show_health(level: str) -> None:
+    """Show that the whole is at this level, one of HEALTH_LEVELS."""
+    for one in HEALTH_LEVELS:
+        health.labels(one).set(one == level)
 
 
 def show_versions(current: tuple[str, str], staged: tuple[str, str] | None) -> None:
@@ -162,8 +177,9 @@ def table() -> str:
 def document() -> str:
     """deploy/METRICS.md."""
     return (
-        "# Metrics of a worker\n\nServed at `/metrics` (`worker.web_port`, default 6066) in Prometheus format. Printed "
-        "by `python -m streams.metrics`; a test holds the two equal.\n\n" + table()
+        "# Metrics of a worker\n\nServed at `/metrics` (`worker.web_port`, default 6066) in Prometheus format; "
+        "`crisis_health` at that of the dashboard.\nPrinted by `python -m streams.metrics`; a test holds the two "
+        "equal.\n\n" + table()
     )
 
 

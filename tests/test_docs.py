@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import click
 import pytest
@@ -13,6 +14,9 @@ from click.testing import CliRunner
 from streams import metrics
 from streams.broker.topics import AGENTS
 from streams.cli import COMMANDS, crisis
+from streams.config import Settings
+from streams.metrics import HEALTH_LEVELS
+from streams.view.health import Health
 from tests.chaos.machines import KEEPS
 from tests.chaos.table import rows, short_rows
 
@@ -114,6 +118,22 @@ def test_what_keeps_a_redis_in_tests_keeps_it_in_compose():
         assert services[name]["command"][1 : 1 + len(KEEPS)] == list(KEEPS)
 
 
+# Where the images of others write unless they are told otherwise; Kafka's and our own are told (compose.yaml).
+WRITES = {"redis": "/data", "vault": "/data", "prometheus": "/prometheus", "grafana": "/var/lib/grafana"}
+
+
+def test_every_service_of_others_that_keeps_something_writes_it_into_its_volume():
+    compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
+    services = {n: s for n, s in compose["services"].items() if not s["image"].startswith("crisis-streams")}
+    writes = WRITES | {"kafka": services["kafka"]["environment"].get("KAFKA_LOG_DIRS")}
+    assert set(writes) == set(services)
+    for name, service in services.items():
+        mounted = {where: volume for volume, where, *_ in (v.split(":") for v in service["volumes"])}
+        assert mounted.get(writes[name]) in compose["volumes"], f"{name} writes to {writes[name]}"
+        told = f"{service.get('command', '')}{service.get('environment', '')}"
+        assert not re.search(r"--dir\b|storage\.tsdb|GF_PATHS_DATA", told), f"{name} is told to write elsewhere"
+
+
 def test_compose_leaves_no_known_password_no_privilege_and_no_redis_without_a_limit():
     services = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())["services"]
     assert services["grafana"]["environment"]["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
@@ -143,6 +163,40 @@ def test_every_service_that_loads_the_encoder_gets_the_same_one_and_what_it_runs
     assert device["capabilities"] == ["gpu"]
 
 
+def scraped(job: str) -> dict:
+    """Where Prometheus asks for it."""
+    jobs = {
+        j["job_name"]: j for j in yaml.safe_load((ROOT / "deploy" / "prometheus.yml").read_text())["scrape_configs"]
+    }
+    (where,) = jobs[job]["dns_sd_configs"]
+    return where
+
+
+RULES = {
+    rule["alert"]: rule
+    for group in yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text())["groups"]
+    for rule in group["rules"]
+}
+
+
+def test_an_alarm_rings_for_each_level_of_health_but_live_and_where_nobody_tells_it():
+    levels = [re.findall(r'crisis_health\{level="(\w+)"\} == 1', rule["expr"]) for rule in RULES.values()]
+    assert sorted(sum(levels, [])) == sorted(set(HEALTH_LEVELS) - {"live"})
+    assert HEALTH_LEVELS == get_args(get_type_hints(Health)["level"])
+    assert "absent(crisis_health)" in {rule["expr"] for rule in RULES.values()}
+    assert scraped("crisis-dashboard") == {"names": ["dashboard"], "type": "A", "port": Settings().dashboard.port}
+
+
+def test_the_runbook_says_what_to_do_about_every_alarm():
+    runbook = (ROOT / "deploy" / "runbook.md").read_text(encoding="utf-8")
+    assert len(RULES) > 8 and not [name for name in RULES if f"`{name}`" not in runbook]
+
+
+def test_few_clusters_ring_no_alarm_for_the_share_of_the_biggest():
+    """Of ten clusters or fewer the biggest has a tenth of the posts by arithmetic."""
+    assert RULES["CrisisOneBigCluster"]["expr"].endswith("> 0.1 and max(crisis_clusters) > 50")
+
+
 def test_with_flood_each_agent_of_compose_runs_in_one_process_that_prometheus_asks():
     services = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())["services"]
     changed = yaml.safe_load((ROOT / "deploy" / "compose.flood.yaml").read_text())["services"]
@@ -153,8 +207,7 @@ def test_with_flood_each_agent_of_compose_runs_in_one_process_that_prometheus_as
     assert all(
         service["command"][1] == "--agents" and service["deploy"]["replicas"] == 1 for service in workers.values()
     )
-    (scraped,) = yaml.safe_load((ROOT / "deploy" / "prometheus.yml").read_text())["scrape_configs"]
-    assert set(scraped["dns_sd_configs"][0]["names"]) == set(workers)
+    assert set(scraped("crisis-worker")["names"]) == set(workers)
 
 
 def test_a_source_in_compose_starts_alone_and_keeps_its_cursor_in_a_volume_of_its_user():

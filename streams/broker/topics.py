@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Mapping
 
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -17,8 +18,11 @@ from streams.config.sections import TOPICS
 __all__ = [
     "AGENTS",
     "INPUTS",
+    "LAST_STATES",
     "TURNS",
+    "dropped_within_s",
     "inputs_of",
+    "kept_otherwise",
     "make_topics",
     "mend_topics",
     "partitions_of",
@@ -26,6 +30,7 @@ __all__ = [
     "topic_configs",
     "widen_topics",
     "wrong_configs",
+    "wrong_partitions",
 ]
 
 AGENTS = ("normalise", "embed", "match", "cluster")
@@ -34,12 +39,10 @@ COMPACTED = ("queries", "encoders", "labels")
 LAST_STATES = ("alerts", "clusters")  # keyed: a later record of the same key replaces the earlier ones
 TURNS = 3  # that a post may wait for (streams/pipeline/triage.py); each has partitions of its own
 ONE_PARTITION = ("posts.matched", "clusters", "queries", "encoders", "labels")
-WITH_RAW = ("posts.clean", "posts.waiting", "posts.embedded")  # a frame lies in the partition it had in posts.raw
-MENDED = (
-    "cleanup.policy",
-    "message.timestamp.type",
-    "segment.ms",
-)  # not retention.ms: that is the operator's to change
+WITH_RAW = ("posts.clean", "posts.embedded")  # a frame lies in the partition it had in posts.raw
+ANY_NUMBER = ("posts.rejected", "alerts")  # of partitions: nothing goes by theirs
+MENDED = ("cleanup.policy", "message.timestamp.type", "segment.ms", "max.compaction.lag.ms")
+RETENTION = "retention.ms"  # told, not mended: it is the operator's to change, and less of it drops records
 
 
 def topic_configs(settings: Settings) -> dict[str, dict]:
@@ -92,28 +95,78 @@ def require_topics(settings: Settings, *topics: str) -> None:
         raise ServiceError(f"no topic {', '.join(missing)} at {settings.broker.bootstrap}: run `crisis topics`")
 
 
-def wrong_configs(client: KafkaAdminClient, settings: Settings) -> dict[str, dict[str, str]]:
-    """Of the topics that are there, the settings in MENDED that are not as they should be, as they are.
+def wrong_configs(
+    client: KafkaAdminClient, settings: Settings, keys: tuple[str, ...] = MENDED
+) -> dict[str, dict[str, str]]:
+    """Of the topics that are there, those of these settings that are not as ours say, as they are.
 
     Empty where the broker does not tell (the embedded one).
     """
     wanted = {name: options["configs"] for name, options in topic_configs(settings).items()}
-    asked = [
-        ConfigResource("TOPIC", name, configs=list(MENDED)) for name in sorted(set(wanted) & set(client.list_topics()))
-    ]
+    wrong = {
+        name: {key: value for key, value in found.items() if value != wanted[name].get(key, value)}
+        for name, found in _told(client, wanted, keys).items()
+    }
+    return {name: found for name, found in wrong.items() if found}
+
+
+def _told(client: KafkaAdminClient, names: Iterable[str], keys: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """These settings of those of the topics that are there, by the broker's word; empty where it does not say."""
+    there = sorted(set(names) & set(client.list_topics()))
+    asked = [ConfigResource("TOPIC", name, configs=list(keys)) for name in there]
     try:
         told = client.describe_configs(asked, config_filter="all").get("topic", {}) if asked else {}
     except errors.UnsupportedVersionError:
         return {}
-    wrong = {
-        name: {
-            key: entry["value"]
-            for key, entry in found.items()
-            if entry["value"] != wanted[name].get(key, entry["value"])
-        }
-        for name, found in told.items()
-    }
-    return {name: keys for name, keys in wrong.items() if keys}
+    return {name: {key: entry["value"] for key, entry in found.items()} for name, found in told.items()}
+
+
+def wrong_partitions(settings: Settings, have: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """Of these topics, all of them there with so many partitions, those that should have others: (there, should be).
+
+    More than posts.raw has do no harm between the stages.
+    """
+    wrong = {}
+    for topic in TOPICS:
+        there, said = have[settings.topics.name(topic)], _partitions(topic, settings)
+        more_is_fine = topic in (*WITH_RAW, "posts.waiting")
+        if topic not in ANY_NUMBER and (there < said or there > said and not more_is_fine):
+            wrong[settings.topics.name(topic)] = (there, said)
+    return wrong
+
+
+def kept_otherwise(settings: Settings) -> str:
+    """Which topics keep their records longer or shorter than the settings say, and how to change it; empty where none
+    does, or where the broker does not tell."""
+    with contextlib.closing(admin(settings)) as client:
+        found = wrong_configs(client, settings, (RETENTION,))
+    names: dict[int, list[str]] = {}
+    for name, keys in found.items():
+        names.setdefault(int(keys[RETENTION]), []).append(name)
+    if not names:
+        return ""
+    told = [f"{', '.join(of)}: {f'{ms / 3_600_000:g} h' if ms >= 0 else 'for ever'}" for ms, of in names.items()]
+    hours, ms = settings.topics.retention_h, int(settings.topics.retention_h * 3_600_000)
+    return (
+        f"how long records are kept is not what the settings say ({hours:g} h): {'; '.join(told)}. Change it with "
+        f"`kafka-configs.sh --alter --entity-type topics --entity-name TOPIC --add-config {RETENTION}={ms}`, or set "
+        "CRISIS_TOPICS__RETENTION_H to what is there"
+    )
+
+
+def dropped_within_s(settings: Settings, topics: Iterable[str]) -> float | None:
+    """In how many seconds the broker drops what these topics hold now, by its own settings where it tells them, else by
+    ours. None where it keeps something without end. Whole segments go, each so long after the last record in it."""
+    names = [settings.topics.name(topic) for topic in topics]
+    with contextlib.closing(admin(settings)) as client:
+        told = _told(client, names, (RETENTION, "segment.ms"))
+    wanted, longest_ms = topic_configs(settings), 0
+    for name in names:
+        here = wanted[name]["configs"] | told.get(name, {})
+        if int(here[RETENTION]) < 0:
+            return None
+        longest_ms = max(longest_ms, int(here[RETENTION]) + max(3_600_000, int(here["segment.ms"])))
+    return longest_ms / 1000
 
 
 def mend_topics(settings: Settings) -> list[str]:
@@ -142,19 +195,21 @@ def widen_topics(settings: Settings, starting_over: bool = False) -> list[str]:
     """Give the topics between the stages as many partitions as posts.raw has; returns the names of those with fewer.
 
     A frame keeps its partition from stage to stage: without it no frame of it goes on. A broker that makes topics on
-    demand makes such ones, when one was deleted under a worker. The others keep theirs, keys would move in them, unless
-    one starts over: a broker that came back empty makes posts.raw anew, with one partition, for the first source.
-    Raises ServiceError if the broker refuses.
+    demand makes such ones, when one was deleted under a worker. Where a post waits goes by the settings' partitions.
+    The others keep theirs, keys would move in them, unless one starts over: a broker that came back empty makes
+    posts.raw anew, with one partition, for the first source. Raises ServiceError if the broker refuses.
     """
     client = admin(settings)
     try:
-        wanted = {
-            settings.topics.name(topic): _partitions(topic, settings)
-            for topic in (TOPICS if starting_over else WITH_RAW)
-        }
-        there = sorted(set(wanted) & set(client.list_topics()))
+        ours = {settings.topics.name(topic): topic for topic in TOPICS}
+        there = sorted(set(ours) & set(client.list_topics()))
         have = {told["name"]: len(told["partitions"]) for told in (client.describe_topics(there) if there else [])}
-        few = {name: wanted[name] for name, partitions in have.items() if partitions < wanted[name]}
+        of_raw = have.get(settings.topics.name("posts.raw"), settings.topics.partitions)
+        wanted = {settings.topics.name("posts.waiting"): _partitions("posts.waiting", settings)}
+        wanted |= {settings.topics.name(topic): of_raw for topic in WITH_RAW}
+        if starting_over:
+            wanted = {name: max(_partitions(topic, settings), wanted.get(name, 0)) for name, topic in ours.items()}
+        few = {name: wanted[name] for name, partitions in have.items() if partitions < wanted.get(name, 0)}
         if few:
             client.create_partitions(few)
     except errors.KafkaError as error:

@@ -22,17 +22,19 @@ from models.encoders.registry import OWN
 from models.errors import CrisisError, ServiceError
 from streams.broker.connect import admin, is_loopback
 from streams.broker.queries import read_queries
-from streams.broker.topics import topic_configs, wrong_configs
+from streams.broker.topics import kept_otherwise, topic_configs, wrong_configs, wrong_partitions
 from streams.commands.status import COLOURS, ask
 from streams.config import Settings
 from streams.config.secrets import redacted
 from streams.releases.topic import read_release
 from streams.releases.versions import load_version
 from streams.view.connect import connect
+from streams.view.pseudonyms import KEY_ID, check_key, load_pseudonyms
 
 __all__ = ["doctor"]
 
 CLOCK_OFF_S = 5.0
+VAULT_ANSWERS_S = 5.0
 
 
 class Finding(Struct, frozen=True):
@@ -77,16 +79,29 @@ def check_topics(settings: Settings) -> Finding:
     if wrong:
         told = "; ".join(f"{name} has {key}={value}" for name, keys in wrong.items() for key, value in keys.items())
         return Finding("topics", False, told, "run `crisis topics`: it mends these settings")
-    off = [n for n, o in wanted.items() if have[n] != o["num_partitions"]]
+    off = wrong_partitions(settings, have)
     if off:
-        told = ", ".join(f"{n} has {have[n]} partitions, settings say {wanted[n]['num_partitions']}" for n in off)
-        return Finding(
-            "topics",
-            False,
-            told,
-            "set CRISIS_TOPICS__PARTITIONS to what is there, or delete these topics and run `crisis topics`",
+        told = ", ".join(f"{name} has {there} partitions, settings say {said}" for name, (there, said) in off.items())
+        return Finding("topics", False, told, _other_partitions(settings, have[settings.topics.name("posts.raw")], off))
+    told = f"{len(wanted)} topics, {settings.topics.partitions} partitions"
+    if kept := kept_otherwise(settings):
+        told += f"; {kept}"
+    return Finding("topics", True, told)
+
+
+def _other_partitions(settings: Settings, of_raw: int, off: dict[str, tuple[int, int]]) -> str:
+    """How to get the partitions that the settings say, or settings that say what is there."""
+    raw, said = settings.topics.name("posts.raw"), settings.topics.partitions
+    if of_raw < said:
+        return (
+            f"`kafka-topics.sh --alter --topic {raw} --partitions {said}` while no source sends, then `crisis topics`; "
+            f"or set CRISIS_TOPICS__PARTITIONS to {of_raw}"
         )
-    return Finding("topics", True, f"{len(wanted)} topics, {settings.topics.partitions} partitions")
+    if of_raw > said:
+        return f"set CRISIS_TOPICS__PARTITIONS to {of_raw}, which {raw} has: no topic gets fewer"
+    if all(there < said for there, said in off.values()):
+        return "run `crisis topics`: it adds them"
+    return "stop the workers, delete these topics and run `crisis topics`"
 
 
 def check_redis(settings: Settings) -> Finding:
@@ -129,6 +144,54 @@ def check_redis(settings: Settings) -> Finding:
     if url.scheme == "redis" and not is_loopback(url.hostname or ""):
         told += "; not encrypted"
     return Finding("redis", True, told)
+
+
+def check_secret(settings: Settings) -> Finding:
+    """Is the secret of the pseudonyms there, and the one that workers use?"""
+    names = load_pseudonyms(settings)  # as a worker does, which does not start without
+
+    async def ask() -> bool:
+        redis = connect(settings.redis)
+        try:
+            used = bool(await redis.exists(f"{settings.key_prefix}{KEY_ID}"))
+            if used:  # else asking would say that this is the one: that is for a worker to do
+                await check_key(redis, settings, names)
+            return used
+        finally:
+            await redis.aclose()
+
+    try:
+        used = asyncio.run(ask())
+    except (RedisError, OSError):
+        return Finding("secret", True, f"{settings.privacy.key_file}; Redis does not say whether it is the workers'")
+    told = "the one that workers use" if used else "none is in use yet"
+    return Finding("secret", True, f"{settings.privacy.key_file}, {told}")
+
+
+def check_vault(settings: Settings) -> Finding:
+    """Does the vault answer, where there is one? Workers wait for it with every post."""
+    where = settings.privacy.vault
+    if where is None or settings.privacy.keep_ids:
+        return Finding("vault", True, "none: no link to a post is kept apart")
+    url = redacted(where.url)
+
+    async def ask() -> None:
+        redis = connect(where)
+        try:
+            await asyncio.wait_for(redis.ping(), VAULT_ANSWERS_S)
+        finally:
+            await redis.aclose()
+
+    try:
+        asyncio.run(ask())
+    except (RedisError, OSError) as error:
+        return Finding(
+            "vault",
+            False,
+            redacted(f"{url}: {str(error) or f'no answer for {VAULT_ANSWERS_S:g} s'}"),
+            "start it, or set CRISIS_PRIVACY__VAULT_URL and CRISIS_PRIVACY__VAULT_PASSWORD_FILE",
+        )
+    return Finding("vault", True, f"{url} answers")
 
 
 def check_encoder(settings: Settings) -> Finding:
@@ -179,6 +242,8 @@ def check_release(settings: Settings) -> Finding:
 CHECKS: dict[str, Callable[[Settings], Finding]] = {
     "encoder": check_encoder,
     "redis": check_redis,
+    "secret": check_secret,
+    "vault": check_vault,
     "broker": check_broker,
     "topics": check_topics,
     "queries": check_queries,
@@ -206,7 +271,7 @@ def examine(settings: Settings, checks: Mapping[str, Callable[[Settings], Findin
 @click.option("--set-up", is_flag=True, help="Only what must be there before workers start: not whether they run.")
 @click.pass_obj
 def doctor(settings: Settings, set_up: bool) -> None:
-    """Check broker, topics, Redis, encoder, queries and clock, and say how to fix what is wrong.
+    """Check broker, topics, Redis, secret, vault, encoder, queries and clock, and say how to fix what is wrong.
 
     Last comes the sentence that the page, /readyz and `crisis status` say of the whole. Ends with status 1 if anything
     is not right or alerts do not come as they should, so scripts can ask too.

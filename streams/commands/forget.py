@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import time
 from typing import Any, BinaryIO
@@ -13,7 +14,9 @@ import msgspec
 from models.errors import CrisisError
 from models.moments import rfc3339
 from streams.broker.authors import posts_of
+from streams.broker.connect import admin
 from streams.broker.labels import read_labels
+from streams.broker.topics import LAST_STATES, dropped_within_s, wrong_configs
 from streams.config import Settings
 from streams.ingest.writer import open_writer
 from streams.view.connect import connect, reaching_redis
@@ -38,8 +41,9 @@ class Receipt(msgspec.Struct, frozen=True):
     before: dict[str, int]  # by store: how many held something of them; labels: on the broker, the others in Redis
     after: dict[str, int]
     clean: bool  # nothing in any of them any more, and so on the page; search follows the same deletions
-    gone_from_posts_by: str  # what was written before: Kafka drops whole segments only
-    gone_from_alerts_and_clusters_by: str
+    # What was written before, by the broker's own settings; None where those keep it longer than anybody can tell
+    gone_from_posts_by: str | None
+    gone_from_alerts_and_clusters_by: str | None
     topics: list[str]
     took_s: float
 
@@ -51,6 +55,15 @@ def send_deletions(settings: Settings, ids: list[str]) -> None:
             writer.write(msgspec.json.encode({"id": post_id, "kind": "delete"}), key=post_id)
 
 
+def on_the_broker_s(settings: Settings) -> tuple[float | None, float | None]:
+    """For how long the broker goes on holding what was written before: of posts, and of alerts and clusters. None where
+    its settings put no end to it: topics that somebody else made, which `crisis topics` mends."""
+    with contextlib.closing(admin(settings)) as client:
+        wrong = wrong_configs(client, settings)
+    compacted = not {settings.topics.name(topic) for topic in LAST_STATES} & wrong.keys()
+    return dropped_within_s(settings, ON_THE_BROKER), COMPACTED_S if compacted else None
+
+
 async def forget_posts(settings: Settings, ids: list[str], account: str | None, within_s: float) -> Receipt:
     """Delete these posts and wait until nothing of them is held: looked for by name first, in all there is in the end.
 
@@ -58,6 +71,7 @@ async def forget_posts(settings: Settings, ids: list[str], account: str | None, 
     be looked for.
     """
     names = load_pseudonyms(settings, must=not settings.privacy.keep_ids)
+    posts_s, states_s = await asyncio.to_thread(on_the_broker_s, settings)
     began, redis, vault = time.time(), connect(settings.redis), Vault.of(settings)
     try:
         with reaching_redis(settings.redis):
@@ -83,7 +97,6 @@ async def forget_posts(settings: Settings, ids: list[str], account: str | None, 
         await redis.aclose()
         if vault is not None:
             await vault.aclose()
-    retention_s = settings.topics.retention_h * 3600
     return Receipt(
         at=rfc3339(began),
         posts=len(known),
@@ -91,8 +104,8 @@ async def forget_posts(settings: Settings, ids: list[str], account: str | None, 
         before=before,
         after=after,
         clean=not any(after.values()),
-        gone_from_posts_by=rfc3339(began + retention_s + 3600),
-        gone_from_alerts_and_clusters_by=rfc3339(began + COMPACTED_S),
+        gone_from_posts_by=None if posts_s is None else rfc3339(began + posts_s),
+        gone_from_alerts_and_clusters_by=None if states_s is None else rfc3339(began + states_s),
         topics=[settings.topics.name(topic) for topic in ON_THE_BROKER],
         took_s=round(time.time() - began, 1),
     )

@@ -9,7 +9,7 @@ import click
 
 from models.queries import load_queries
 from streams.broker.queries import publish_queries, read_queries
-from streams.broker.topics import make_topics, mend_topics, widen_topics
+from streams.broker.topics import kept_otherwise, make_topics, mend_topics, widen_topics
 from streams.config import Settings
 from streams.view.connect import connect, reaching_redis
 from streams.view.live import LiveView
@@ -49,7 +49,8 @@ def topics(settings: Settings, packs: Path | None, reset_view: bool) -> None:
 
     Safe to run again: no topic loses a record. One that somebody else made gets the cleanup policy and the kind of
     timestamps it needs, and those between the stages as many partitions as posts.raw; other partitions stay as they are
-    (`crisis doctor` tells where they are not enough), but for --reset-view: who starts over gets all.
+    (`crisis doctor` tells where they are not enough), but for --reset-view: who starts over gets all. How long a topic
+    that is there keeps its records stays too; where the settings say something else, that is told.
     """
     mended = mend_topics(settings)
     widened = widen_topics(settings, starting_over=reset_view)
@@ -61,5 +62,7 @@ def topics(settings: Settings, packs: Path | None, reset_view: bool) -> None:
     for name in mended:
         click.echo(f"mended the settings of {name}")
     click.echo(f"{len(made)} topics made, {loaded} queries loaded")
+    if kept := kept_otherwise(settings):
+        click.echo(kept)
     if reset_view:
         click.echo(f"{asyncio.run(_forget(settings))} keys of the live view forgotten")

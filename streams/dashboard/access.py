@@ -2,7 +2,7 @@
 
 The token file (`dashboard.token_file`) has a line for each person: `name role token`, where the token may stand as
 `sha256:…` (`crisis token` makes such lines). Roles: `look` sees the page; `label` also says what is right and opens
-posts; `administer` also reads the record. A file of one bare token lets whoever has it do everything, as "anybody".
+posts; `administer` also reads the record. A file of one word lets whoever has it do everything, as "anybody".
 """
 
 from __future__ import annotations
@@ -28,15 +28,28 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from models.errors import ConfigError
 from models.moments import rfc3339
 
-__all__ = ["ANYBODY", "KEPT", "NOBODY", "ROLES", "AccessLog", "People", "Person", "Role", "access_logger", "hash_of"]
+__all__ = [
+    "ANYBODY",
+    "KEPT",
+    "NOBODY",
+    "ROLES",
+    "AccessLog",
+    "People",
+    "Person",
+    "Role",
+    "access_logger",
+    "check_name",
+    "hash_of",
+]
 
 Role = Literal["look", "label", "administer"]
 ROLES: tuple[Role, ...] = get_args(Role)
 LEAST_CHARS = 16
 KEPT = 1000  # entries that /api/access shows; the log has all
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")
+OF_NAMES = "a-z, 0-9, - and _"
 _HASH = re.compile(r"sha256:([0-9a-f]{64})")
-_LOOKED = ("/static/", "/healthz", "/readyz", "/livez")  # says nothing of anybody
+_LOOKED = ("/static/", "/healthz", "/readyz", "/livez", "/metrics")  # says nothing of anybody
 # What is asked for is told by these alone: what people search for may be a name.
 _TOLD = ("kind", "category", "level", "lang", "source", "cluster", "priority", "post", "n", "k", "before", "last_s")
 
@@ -78,14 +91,15 @@ class People:
             raise ConfigError(
                 f"{path} begins with no token: `crisis token NAME` makes one, {LEAST_CHARS} or more are needed"
             )
-        if len(given) == 1 and (len(given[0]) != 3 or given[0][1] not in ROLES):
-            return cls([_person(path, ANYBODY, "administer", " ".join(given[0]))])
+        if len(given) == 1 and len(given[0]) == 1:  # more words are a mistyped line
+            return cls([_person(path, ANYBODY, "administer", given[0][0])])
         found: dict[str, Person] = {}
         for words in given:
             name, role, token = words if len(words) == 3 else ("", "", "")
             if not _NAME.fullmatch(name) or role not in ROLES or name in found:
                 raise ConfigError(
-                    f"{path}: a line is 'name role token', each name once, of a-z, 0-9, -, _; roles: {', '.join(ROLES)}"
+                    f"{path}: a line is 'name role token', each name once, of {OF_NAMES}; roles: {', '.join(ROLES)}. "
+                    "Or one token alone, without blanks, for whoever has it"
                 )
             found[name] = _person(path, name, role, token)
         return cls(list(found.values()))
@@ -101,6 +115,12 @@ class People:
     def named(self, name: str) -> Person | None:
         """The person of this name."""
         return self._by_name.get(name)
+
+
+def check_name(name: str) -> None:
+    """Raise ConfigError for a name that no line of a token file can hold."""
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} is no name for a token: of {OF_NAMES}, 31 at most, the first a letter or a digit")
 
 
 def _person(path: Path, name: str, role: Role, token: str) -> Person:

@@ -57,7 +57,7 @@ def create_dashboard(settings: Settings, view: LiveView, searcher: Searcher | No
             if vault is not None:
                 await vault.aclose()
 
-    middleware = [Middleware(SafeHeaders), asked_by(settings.dashboard.allowed_hosts)]
+    middleware = [Middleware(SafeHeaders), asked_by(settings.dashboard.allowed_hosts, or_our_address=True)]
     middleware.append(Middleware(AccessLog, newest=newest, log=access_logger(settings.dashboard.access_log)))
     if people is not None:
         middleware.append(Middleware(TokenGate, people=people))

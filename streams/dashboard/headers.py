@@ -25,7 +25,7 @@ COOKIE = "crisis_session"
 SESSION_S = 12 * 3600  # a shift
 GUESS_S = 0.5  # what a wrong token waits for: guessing is slow
 LONGEST_FORM = 8192  # bytes
-OPEN_PATHS = ("/healthz", "/readyz", "/livez", "/login", "/static/")
+OPEN_PATHS = ("/healthz", "/readyz", "/livez", "/metrics", "/login", "/static/")
 
 _HEADERS = {
     "Content-Security-Policy": (

@@ -19,6 +19,7 @@
 | POST /api/queries | takes Draft, makes it live, answers with the Query; refuses an id that is there; role administer |
 | /events?(filter)&since | server-sent events, see feed.py |
 | /readyz, /healthz | the health of the whole in the sentence the page shows, 503 while nothing new can come |
+| /metrics | the same as a level, `crisis_health`, for Prometheus |
 | /livez | 503 only where starting this process again helps: what a liveness probe asks |
 """
 
@@ -33,6 +34,7 @@ from importlib.resources import files
 import msgspec
 from jinja2 import Environment, PackageLoader, select_autoescape
 from markupsafe import Markup
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -41,6 +43,7 @@ from starlette.staticfiles import StaticFiles
 from models.errors import LabelError, QueryError, ServiceError
 from models.feedback.records import label_alert
 from models.moments import rfc3339
+from streams import metrics
 from streams.config import Settings
 from streams.dashboard.access import ANYBODY, NOBODY, People
 from streams.dashboard.asked import filter_of, json_of, number, require, sent, streamed
@@ -117,6 +120,7 @@ class Routes:
             Route("/healthz", self.readyz),
             Route("/readyz", self.readyz),
             Route("/livez", self.livez),
+            Route("/metrics", self.metrics),
             Route("/login", self.login, methods=["GET", "POST"]),
             Route("/logout", lambda _: log_out(), methods=["POST"]),
             Mount("/static", static),
@@ -301,6 +305,12 @@ class Routes:
             return PlainTextResponse(f"{ENDED}\n", 503)
         health = self.feed.health
         return PlainTextResponse(f"{health.for_anybody()}\n", 503 if health.level == "down" else 200)
+
+    async def metrics(self, _: Request) -> Response:
+        """The level of that sentence, which /readyz gives away too, and nothing else."""
+        metrics.show_health("down" if self._ended() else self.feed.health.level)
+        page = generate_latest(metrics.REGISTRY.restricted_registry(["crisis_health"]))
+        return Response(page, media_type=CONTENT_TYPE_LATEST)
 
     def _ended(self) -> bool:
         return self.task is not None and self.task.done()

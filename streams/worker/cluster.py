@@ -67,6 +67,8 @@ class Cluster(Handler):
         self.stage, self._held, self._posts, self._compares = None, [], 0, None
         self._forgot += 1
         self.applied.clear()
+        metrics.clusters.set(0)  # its new owner shows them
+        metrics.biggest_cluster_share.set(0)
 
     async def __call__(self, events: Events) -> Events:
         async with self._turn:

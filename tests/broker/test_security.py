@@ -177,7 +177,7 @@ def test_an_operator_makes_mends_and_forgets_and_deletes_no_topic(kafka):
     assert not check_topics(settings).ok
     more = settings.model_copy(update={"topics": settings.topics.model_copy(update={"partitions": 2})})
     told = CliRunner().invoke(topics, obj=more, catch_exceptions=False).output
-    assert f"mended the settings of {name}" in told and f"gave {settings.topics.name('posts.clean')} the part" in told
+    assert f"mended the settings of {name}" in told and f"gave {settings.topics.name('posts.waiting')} the part" in told
     assert list(read_rejects(settings)) == [] and posts_of(settings, "nobody") == []
     write_one(settings)  # as `crisis forget` does, and `crisis rejected retry`
     with contextlib.closing(admin(settings)) as client:

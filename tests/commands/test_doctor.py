@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from click.testing import CliRunner
 
@@ -15,6 +17,8 @@ from streams.commands.topics import prepare
 from streams.config import load_settings
 from streams.embedded.redis import EmbeddedRedis
 from streams.releases.topic import change_release
+from streams.view.connect import connect
+from streams.view.pseudonyms import check_key, load_pseudonyms
 from tests.outputs.topics import fresh_prefix
 from tests.releases.tiny import tiny_bundle
 
@@ -29,16 +33,27 @@ def by_check(findings: list[Finding]) -> dict[str, Finding]:
 
 
 @pytest.fixture
-def settings(embedded_broker, redis_url):
+def key(tmp_path):
+    """privacy.key_file of a secret."""
+    (tmp_path / "key").write_text("k" * 40)
+    return tmp_path / "key"
+
+
+@pytest.fixture
+def settings(embedded_broker, redis_url, key):
     return load_settings(
-        broker={"bootstrap": embedded_broker}, redis={"url": redis_url}, topics={"prefix": fresh_prefix()}
+        broker={"bootstrap": embedded_broker},
+        redis={"url": redis_url},
+        topics={"prefix": fresh_prefix()},
+        privacy={"key_file": key},
     )
 
 
 def test_all_is_well_once_the_topics_are_made(settings):
     prepare(settings)
     found = examine(settings)
-    assert {f.check for f in found} == {"encoder", "redis", "broker", "topics", "queries", "release"}
+    checks = {"encoder", "redis", "secret", "vault", "broker", "topics", "queries", "release"}
+    assert {f.check for f in found} == checks
     # With a pack of one's own among the bundled ones the encoder's calibration was made without it, and it says so.
     added = stale(load(settings.encoder.ref).calibration)
     assert [f.check for f in found if not f.ok] == (["encoder"] if added else [])
@@ -63,11 +78,44 @@ def test_other_partitions_than_the_settings_say_are_told(settings):
     assert not topics.ok and "has 4 partitions, settings say 2" in topics.found
 
 
-def test_a_broker_and_a_redis_that_are_away_are_told_once_each_with_the_way_out():
-    found = by_check(examine(load_settings(broker=AWAY, redis={"url": "redis://127.0.0.1:1/0"})))
-    assert set(found) == {"encoder", "redis", "broker"}
+def test_a_broker_and_a_redis_that_are_away_are_told_once_each_with_the_way_out(key):
+    away = load_settings(broker=AWAY, redis={"url": "redis://127.0.0.1:1/0"}, privacy={"key_file": key})
+    found = by_check(examine(away))
+    assert {name for name, finding in found.items() if not finding.ok} - {"encoder"} == {"redis", "broker"}
+    assert "topics" not in found and "Redis does not say" in found["secret"].found
     assert "CRISIS_REDIS__URL" in found["redis"].fix
     assert not found["broker"].ok and "no Kafka broker at 127.0.0.1:1" in found["broker"].found
+
+
+ABOUT_PEOPLE = {name: CHECKS[name] for name in ("secret", "vault")}
+
+
+def private(settings, **changes):
+    return settings.model_copy(update={"privacy": settings.privacy.model_copy(update=changes)})
+
+
+def test_where_no_worker_can_start_without_a_secret_not_all_is_well(settings):
+    found = by_check(examine(private(settings, key_file=None), ABOUT_PEOPLE))
+    assert not found["secret"].ok and "CRISIS_PRIVACY__KEY_FILE" in found["secret"].found
+
+
+async def test_another_secret_than_the_workers_use_is_told_and_the_doctors_own_never_becomes_theirs(settings, tmp_path):
+    (tmp_path / "other").write_text("o" * 40)
+    other = private(settings, key_file=tmp_path / "other")
+    looked = await asyncio.to_thread(lambda: by_check(examine(other, ABOUT_PEOPLE))["secret"])
+    assert looked.ok and "none is in use yet" in looked.found
+    async with connect(settings.redis) as redis:
+        await check_key(redis, settings, load_pseudonyms(settings))  # as a worker that starts
+    for asked, ok in ((settings, True), (other, False)):
+        found = await asyncio.to_thread(lambda asked=asked: by_check(examine(asked, ABOUT_PEOPLE))["secret"])
+        assert found.ok == ok and ("the secret in privacy.key_file is not what" in found.found) != ok
+
+
+def test_a_vault_that_is_away_is_told_without_its_password_and_none_is_well(settings, redis_url):
+    for url, ok in ((None, True), (redis_url, True), ("redis://:hunter2@127.0.0.1:1/0", False)):
+        found = by_check(examine(private(settings, vault_url=url), ABOUT_PEOPLE))["vault"]
+        assert found.ok == ok and "hunter2" not in found.found
+        assert ok or "CRISIS_PRIVACY__VAULT_URL" in found.fix
 
 
 @pytest.mark.parametrize("user", ["", ":wrong@", "nobody:wrong@"])

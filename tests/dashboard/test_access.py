@@ -12,7 +12,7 @@ from models.errors import ConfigError
 from models.pseudonyms import Link
 from streams.commands.token import token
 from streams.config import load_settings
-from streams.dashboard.access import People
+from streams.dashboard.access import People, Person, hash_of
 from streams.dashboard.app import create_dashboard
 from streams.view.connect import connect
 from streams.view.live import LiveView
@@ -142,12 +142,32 @@ async def test_metrics_answer_who_has_the_token_or_asks_on_this_machine(given, h
         "ada look short",
         "ada boss sixteen-letters-and\nbob look sixteen-letters-too",
         "ada look " + "x" * 20 + "\nada label " + "y" * 20,
+        f"ada admin sha256:{'5' * 64}",
+        f"ada b look sha256:{'5' * 64}",
+        "a passphrase of several words",
     ],
 )
 def test_a_token_file_with_a_bad_line_lets_nobody_in(tmp_path, lines):
     (tmp_path / "tokens").write_text(lines)
     with pytest.raises(ConfigError):
         People.read(tmp_path / "tokens")
+
+
+def test_a_file_of_one_word_lets_whoever_has_it_do_everything(tmp_path):
+    word = "sixteen-letters-and"
+    (tmp_path / "tokens").write_text(f"{word}\n# whoever\n")
+    assert People.read(tmp_path / "tokens").of(word) == Person("anybody", "administer", hash_of(word))
+
+
+@pytest.mark.parametrize("name", ["ada b", "Ada", "", "#ada", "ada\tb", "-ada", "a" * 32])
+@pytest.mark.parametrize("before", [None, "", "bob look " + "x" * 20 + "\n"])
+def test_a_name_that_no_line_can_hold_is_refused_and_nothing_is_written(tmp_path, name, before):
+    file = tmp_path / "tokens"
+    if before is not None:
+        file.write_text(before)
+    made = CliRunner().invoke(token, ["--file", str(file), "--", name], obj=load_settings())
+    assert isinstance(made.exception, ConfigError) and "a-z, 0-9, - and _" in str(made.exception) and not made.output
+    assert [f.read_text() for f in tmp_path.iterdir()] == ([] if before is None else [before])
 
 
 def test_the_token_is_printed_once_and_the_file_keeps_its_hash(tmp_path):

@@ -228,6 +228,29 @@ async def test_health_is_that_of_the_whole_in_the_sentence_the_page_shows(api, m
         assert told.startswith("source mastodon ") and "429" not in told, "what a server says is not for anybody"
 
 
+async def test_prometheus_is_told_the_level_that_the_page_shows_and_nothing_else(api, monkeypatch):
+    async def told() -> dict[str, str]:
+        lines = (await api.client.get("/metrics")).text.splitlines()
+        return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+
+    async def is_at(level: str) -> bool:
+        shown = {f'crisis_health{{level="{one}"}}': str(float(one == level)) for one in ("live", "late", "down")}
+        return await told() == shown and api.feed.health.level == level
+
+    async def nothing_waits(_: LagReader) -> dict[str, int]:
+        return {}
+
+    await until(lambda: is_at("down"), told)
+    monkeypatch.setattr(LagReader, "read", nothing_waits)
+    await api.view.redis.delete(api.view.key("workers"))
+    await api.view.put_worker("w1", WorkerStatus(time.time() + 3600, list(AGENTS)))
+    await until(lambda: is_at("live"), told)
+    await api.view.put_worker("w1", WorkerStatus(time.time() + 3600, list(AGENTS), stands_s=9.0))  # the vault is away
+    await until(lambda: is_at("late"), told)
+    await api.view.put_worker("w1", WorkerStatus(time.time() + 3600, [a for a in AGENTS if a != "match"]))
+    await until(lambda: is_at("down"), told)
+
+
 async def test_no_probe_starts_the_page_again_for_what_it_has_to_tell(api):
     """Without a worker, and without Redis."""
     assert (await api.client.get("/livez")).status_code == 200

@@ -19,7 +19,7 @@ from streams.view.live import LiveView
 from streams.web import body
 from tests.dashboard.serving import settings_for, visiting
 
-TOKEN = "correct horse battery staple"
+TOKEN = "correct-horse-battery-staple"
 ME = Person("anybody", "administer", hash_of(TOKEN))
 
 
@@ -55,6 +55,7 @@ async def test_a_script_sends_the_token_as_bearer(client):
 async def test_health_and_style_are_open(client):
     assert (await client.get("/livez")).status_code == 200
     assert (await client.get("/healthz")).status_code == 503  # no worker runs
+    assert 'crisis_health{level="down"} 1.0' in (await client.get("/metrics")).text
     assert (await client.get("/static/page.css")).status_code == 200
 
 

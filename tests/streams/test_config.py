@@ -11,6 +11,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.clustering import ClusterConfig
+from models.encoders.cluster_thresholds import TunedClusters
 from models.errors import ConfigError, ServiceError
 from streams import cli
 from streams.config import VARIABLES, Settings, load_settings
@@ -56,6 +58,12 @@ def test_the_example_file_documents_every_setting_and_no_other():
 
 def test_the_example_file_is_the_defaults():
     assert load_settings(EXAMPLE).model_dump() == Settings().model_dump()
+
+
+def test_under_the_example_file_clusters_have_the_thresholds_of_their_encoder_as_without_it():
+    tuned = TunedClusters("v1", 0.31, 0.07, ClusterConfig().lexical)
+    under = load_settings(EXAMPLE).clusters_under(tuned)
+    assert under == Settings().clusters_under(tuned) and (under.t_attach, under.t_merge) == (0.31, 0.07)
 
 
 def test_the_environment_wins_over_the_file(tmp_path, monkeypatch):

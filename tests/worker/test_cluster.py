@@ -152,6 +152,15 @@ async def test_it_tells_how_far_it_has_applied_from_the_moment_it_holds_a_record
     assert agent.applied == {}
 
 
+async def test_a_worker_that_clusters_no_more_shows_no_clusters(agent):
+    await agent([Event(1)])
+    await agent.save()
+    shown = (metrics.clusters, metrics.biggest_cluster_share)
+    assert all(gauge._value.get() > 0 for gauge in shown)
+    agent.forget()
+    assert [gauge._value.get() for gauge in shown] == [0, 0]
+
+
 async def test_no_snapshot_is_taken_of_a_batch_whose_events_are_still_on_their_way(agent):
     """Else a crash would lose them: after the restart the frame is known, and applying it again says nothing."""
     first, second = Event(1), Event(2)
