@@ -32,6 +32,7 @@ COMMANDS = {
     "why-not": ("streams.commands.why_not:why_not", "Say in one sentence why a post gave no alert."),
     "rejected": ("streams.commands.rejected:rejected", "List, show and retry what was refused."),
     "forget": ("streams.commands.forget:forget", "Take a person's posts, or one post, out of every store."),
+    "restore": ("streams.commands.restore:restore", "Put alerts and clusters back into an emptied Redis, from Kafka."),
     "encoder": ("streams.commands.encoder:encoder", "List, compare, stage, use and roll back encoder versions, live."),
     "replay": ("streams.commands.replay:replay", "Run the whole pipeline over a file, without a broker."),
     "bench": ("streams.commands.bench:bench", "Measure what a post costs, stage by stage."),

@@ -101,8 +101,9 @@ def _known(settings: Settings, query: str | None, lang: str | None) -> str | Non
 
     Nothing is refused: a query that was removed has alerts still, and so may have what an earlier version took.
     """
+    from models.language_tags import post_language
     from streams.broker.queries import read_queries
-    from streams.commands.meant import no_query, post_language
+    from streams.commands.meant import no_query
 
     told = []
     if query is not None:

@@ -1,13 +1,11 @@
-"""What somebody typed for a query or a language: the one it names, or which was likely meant."""
+"""What somebody typed for a query that there is not: which was likely meant."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Collection
 
-from models.language_tags import post_language
-
-__all__ = ["no_query", "post_language"]
+__all__ = ["no_query"]
 
 
 def no_query(query_id: str, known: Collection[str]) -> str:

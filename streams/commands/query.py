@@ -19,11 +19,12 @@ from models.feedback.teach import teach
 from models.filters import Where
 from models.moments import rfc3339
 from models.places.gazetteer import Gazetteer
-from models.queries import Query, load_queries, read_pack
+from models.queries import Query, load_queries
 from streams.broker.labels import read_labels
 from streams.broker.queries import publish_queries, read_queries
 from streams.commands.meant import no_query
 from streams.commands.query_fields import changed, with_fields
+from streams.commands.query_files import read_queries_of
 from streams.commands.rehearsal import Arrivals, posts_of
 from streams.commands.versions import VERSION, chosen
 from streams.config import Settings
@@ -45,7 +46,7 @@ def query() -> None:
 
 
 @query.command("list")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line: a copy that `add --file` takes.")
 @click.pass_obj
 def list_queries(settings: Settings, as_json: bool) -> None:
     """List the active queries."""
@@ -97,7 +98,7 @@ def _reads(q: Query) -> str:
 @click.argument("query_id")
 @click.pass_obj
 def show(settings: Settings, query_id: str) -> None:
-    """Show one query with its sentences, as YAML."""
+    """Show one query with its sentences, as YAML that `add --file` takes."""
     q = _find(settings, query_id)
     click.echo(msgspec.yaml.encode(q).decode())
 
@@ -111,7 +112,7 @@ def show(settings: Settings, query_id: str) -> None:
     "--file",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A query pack (YAML) instead of arguments.",
+    help="Instead of arguments: a query pack (YAML), or what `show` or `list --json` printed.",
 )
 @click.pass_obj
 def add(
@@ -125,16 +126,18 @@ def add(
     """Add a query, or sentences to one that exists; what is given beside them replaces what it had.
 
     A bundled query keeps what it learnt: sentences added to it are looked for beside that. A need finds needs alone, an
-    offer offers: what a sentence is about counts as far as the post is of that kind.
+    offer offers: what a sentence is about counts as far as the post is of that kind. Of a file each query is as it
+    says, also one that exists.
 
     \b
     crisis query add need.boats "We need a boat to get off the roof" "Send boats to the school"
     crisis query add need.boats "Necesitamos una lancha" --lang es
     crisis query add need.bridge "The bridge is gone" --must "puente,bridge*" --alerts-per-hour 5 --expires 2d
     crisis query add --file my-pack.yaml
+    crisis query add --file queries.jsonl            as `crisis query list --json` printed them
     """
     if file is not None:
-        changes = {q.id: q for q in read_pack(file.read_bytes(), file.name)}
+        changes = read_queries_of(file.read_bytes(), file.name)
     else:
         if not query_id or not sentences:
             raise click.UsageError("give a query id (need.…, offer.…, warning.…) and at least one sentence, or --file")

@@ -12,10 +12,10 @@ import msgspec
 
 from models.errors import ConfigError, QueryError
 from models.filters import Where, located
+from models.language_tags import post_language
 from models.moments import rfc3339
 from models.queries import BARS, Query, check_query
 from models.records import KINDS
-from streams.commands.meant import post_language
 from streams.outputs.span import seconds
 
 __all__ = ["changed", "with_fields"]

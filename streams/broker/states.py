@@ -1,0 +1,156 @@
+"""The newest state of each key of a topic of last states (`alerts`, `clusters`), as far as it is written now.
+
+Read twice: first which state is the newest of each key, then those alone are given. An earlier one may hold a text that
+was taken back since, and must be shown nobody, not even for the moment until the next is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from kafka import KafkaConsumer, TopicPartition
+
+from models.errors import ServiceError
+from models.undecodable import UNDECODABLE
+from streams.broker.reading import open_topic, seek_to
+from streams.config import Settings
+
+__all__ = ["Part", "Record", "State", "newest_states", "oldest_states"]
+
+log = logging.getLogger(__name__)
+
+SILENT_S = 30.0  # nothing came for so long, and there should be more
+
+T = TypeVar("T")
+
+
+class Record(Protocol):
+    """As the client gives it. timestamp: when it was written, epoch milliseconds."""
+
+    key: bytes | None
+    value: bytes | None
+    offset: int
+    timestamp: int
+
+
+class State(NamedTuple, Generic[T]):
+    """What a record says. at: epoch seconds, when it was written."""
+
+    value: T
+    at: float
+    last: bool  # does it stand last of its key? The broker keeps that in the end, whatever is newest
+
+
+class Part(NamedTuple, Generic[T]):
+    """How far both readings have come, of how many offsets, and states that were read meanwhile."""
+
+    done: int
+    total: int
+    states: list[State[T]]
+
+
+class Newest(Generic[T]):
+    """Told all records, then shown them again: gives of each key the state with the highest rank, once.
+
+    States of one rank are one state, and a record without a value ends what came before it.
+    """
+
+    def __init__(self, decode: Callable[[bytes], T], rank: Callable[[T, Record], int]) -> None:
+        self._decode, self._rank = decode, rank
+        self._ranks: dict[bytes, int] = {}  # of each key that was not given yet
+        self._overtaken: set[bytes] = set()  # keys of which an earlier state stands last
+        self.unread = 0
+
+    def told(self, records: Sequence[Record]) -> list[State[T]]:
+        """Gives nothing yet."""
+        for record in records:
+            key = record.key or b""
+            if not record.value:
+                self._ranks.pop(key, None)
+                continue
+            try:
+                rank = self._rank(self._decode(record.value), record)
+            except UNDECODABLE as error:
+                self.unread += 1
+                log.error("ignored record %d of a topic of last states: %s", record.offset, error)
+                continue
+            if rank < self._ranks.get(key, rank):
+                self._overtaken.add(key)
+            else:
+                self._ranks[key] = rank
+                self._overtaken.discard(key)
+        return []
+
+    def shown(self, records: Sequence[Record]) -> list[State[T]]:
+        """Those that are the newest."""
+        found = []
+        for record in records:
+            key = record.key or b""
+            if not record.value or key not in self._ranks:
+                continue
+            with contextlib.suppress(*UNDECODABLE):
+                value = self._decode(record.value)
+                if self._rank(value, record) == self._ranks[key]:
+                    del self._ranks[key]
+                    found.append(State(value, record.timestamp / 1000, key not in self._overtaken))
+        return found
+
+
+def newest_states(
+    settings: Settings, topic: str, decode: Callable[[bytes], T], rank: Callable[[T, Record], int]
+) -> Iterator[Part[T]]:
+    """The newest state of each key. Holds some 200 bytes a key, and no state.
+
+    Raises ServiceError if broker or topic are not there, or go.
+    """
+    newest = Newest(decode, rank)
+    with open_topic(settings, topic, "crisis-states") as (consumer, parts):
+        begins, ends = consumer.beginning_offsets(parts), consumer.end_offsets(parts)
+        length = sum(ends[part] - begins[part] for part in parts)
+        for number, look in enumerate((newest.told, newest.shown), 1):
+            for left, records in _through(settings, consumer, begins, ends):
+                yield Part(number * length - left, 2 * length, look(records))
+
+
+def oldest_states(settings: Settings, topic: str, decode: Callable[[bytes], T], since: float, until: float) -> list[T]:
+    """What each partition's oldest record says of those that were written between these moments (epoch seconds).
+
+    Nothing of a partition where that cannot be decoded. Raises as `newest_states`.
+    """
+    states = []
+    with open_topic(settings, topic, "crisis-states") as (consumer, parts):
+        ends = consumer.end_offsets(parts)
+        seek_to(consumer, parts, since)
+        begins = {part: consumer.position(part) for part in parts}
+        firsts = {part: min(begins[part] + 1, ends[part]) for part in parts}
+        for _, records in _through(settings, consumer, begins, firsts):
+            for record in records:
+                if record.value and record.timestamp <= until * 1000:
+                    with contextlib.suppress(*UNDECODABLE):
+                        states.append(decode(record.value))
+    return states
+
+
+def _through(
+    settings: Settings, consumer: KafkaConsumer, begins: dict[TopicPartition, int], ends: dict[TopicPartition, int]
+) -> Iterator[tuple[int, list[Record]]]:
+    """Records from here to there, some at a time, each time with the number of offsets that are left."""
+    for part, begin in begins.items():
+        consumer.seek(part, begin)
+
+    def left() -> int:
+        return sum(max(0, end - consumer.position(part)) for part, end in ends.items())
+
+    ahead, heard = left(), time.monotonic()
+    while ahead:
+        found = consumer.poll(timeout_ms=500)
+        before, ahead = ahead, left()
+        if ahead != before:
+            heard = time.monotonic()
+        elif time.monotonic() - heard > SILENT_S:
+            raise ServiceError(f"{settings.broker.bootstrap} has given nothing for {SILENT_S:.0f} s")
+        yield ahead, [record for part, some in found.items() for record in some if record.offset < ends[part]]
