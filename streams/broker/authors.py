@@ -6,14 +6,12 @@ import contextlib
 from collections.abc import Iterator
 
 import msgspec
-from kafka import KafkaConsumer, TopicPartition
 from msgspec import Struct
 
-from models.errors import ServiceError
 from models.posts import split_lines
 from models.pseudonyms import OFFLINE, Pseudonyms
 from models.records import account_of
-from streams.broker.connect import reaching, threaded_options
+from streams.broker.reading import open_topic
 from streams.config import Settings
 
 __all__ = ["posts_of"]
@@ -55,20 +53,8 @@ def posts_of(settings: Settings, author: str, pseudonyms: Pseudonyms = OFFLINE) 
 
 
 def _records(settings: Settings) -> Iterator[bytes]:
-    name = settings.topics.name("posts.raw")
-    with reaching(settings):
-        consumer = KafkaConsumer(
-            **threaded_options(settings.broker),
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",  # where what it stands at expires: the client would go on at the end
-            client_id="crisis-forget",
-            allow_auto_create_topics=False,
-        )
-    with contextlib.closing(consumer):
-        if not (partitions := consumer.partitions_for_topic(name)):
-            raise ServiceError(f"{settings.broker.bootstrap} has no topic {name}: make it with `crisis topics`")
-        parts = [TopicPartition(name, partition) for partition in sorted(partitions)]
-        consumer.assign(parts)
+    """What transactions took back too, and what they may yet commit: what is never read does no harm here."""
+    with open_topic(settings, "posts.raw", "crisis-forget") as (consumer, parts):
         consumer.seek_to_beginning(*parts)
         ends = consumer.end_offsets(parts)
         while any(consumer.position(part) < ends[part] for part in parts):

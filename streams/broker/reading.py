@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
 
 from models.errors import ServiceError
 from streams.broker.connect import reaching, threaded_options
@@ -19,8 +20,9 @@ __all__ = ["kafka_ms", "open_topic", "read_values", "seek_to"]
 def open_topic(
     settings: Settings, topic: str, client_id: str = "crisis-reading"
 ) -> Iterator[tuple[KafkaConsumer, list[TopicPartition]]]:
-    """A consumer of all partitions of a topic, in no group. Raises ServiceError if the broker or the topic is not
-    there.
+    """A consumer of all partitions of a topic, in no group.
+
+    Raises ServiceError if the broker or the topic is not there, or where it cannot be read inside.
     """
     name = settings.topics.name(topic)
     with reaching(settings):
@@ -36,7 +38,10 @@ def open_topic(
             raise ServiceError(f"{settings.broker.bootstrap} has no topic {name}: make it with `crisis topics`")
         parts = [TopicPartition(name, partition) for partition in sorted(partitions)]
         consumer.assign(parts)
-        yield consumer, parts
+        try:
+            yield consumer, parts
+        except KafkaError as error:
+            raise ServiceError(f"{name} at {settings.broker.bootstrap} cannot be read: {error}") from error
 
 
 def kafka_ms(at: float) -> int:

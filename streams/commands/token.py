@@ -10,7 +10,7 @@ import click
 
 from models.errors import ConfigError
 from streams.config import Settings
-from streams.dashboard.access import ROLES, People, Role, hash_of
+from streams.dashboard.access import ROLES, People, Role, check_name, hash_of
 
 __all__ = ["token"]
 
@@ -31,6 +31,7 @@ def token(settings: Settings, name: str, role: Role, path: Path | None, if_missi
 
     A running dashboard reads the file when it starts. Take a line out of it to let somebody in no more.
     """
+    check_name(name)
     path = path or settings.dashboard.token_file
     if path is None:
         raise ConfigError("name the file: --file, or dashboard.token_file (CRISIS_DASHBOARD__TOKEN_FILE)")

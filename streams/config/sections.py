@@ -259,7 +259,9 @@ class Dashboard(Section):
     ] = 12.0
     token_file: Annotated[
         Path | None,
-        Field(description="who may see the page: lines of 'name role token' (`crisis token NAME`), or one bare token"),
+        Field(
+            description="who may see the page: lines of 'name role token' (`crisis token NAME`), or one word, a token"
+        ),
     ] = None
     access_log: Annotated[
         Path | None, Field(description="file for who asked for what, without texts; none = standard error")

@@ -67,10 +67,12 @@ class _Patience(Retry):
 
 
 @contextlib.contextmanager
-def reaching_redis(settings: RedisSettings) -> Iterator[None]:
+def reaching_redis(
+    settings: RedisSettings, what: str = "Redis", cure: str = "start one or set CRISIS_REDIS__URL"
+) -> Iterator[None]:
     """Turn what redis-py raises inside into a ServiceError that says what to do."""
     try:
         yield
     except (RedisError, OSError) as error:
         where = redacted(settings.url).partition("://")[2]
-        raise ServiceError(f"no Redis at {where} ({error}): start one or set CRISIS_REDIS__URL") from error
+        raise ServiceError(f"no {what} at {where} ({str(error) or 'no answer'}): {cure}") from error

@@ -57,7 +57,9 @@ def judge(known: Known | None, agents: Mapping[str, tuple[str, int]]) -> Health:
         return Health("down", f"{since}: no new post is read")
     ready = [said for said in heard.values() if said.state == "ready"]
     if missing := [agent for agent in agents if not any(agent in said.agents for said in ready)]:
-        return Health("down", f"no worker that is ready runs {', '.join(missing)}: posts wait")
+        told = (f" (worker {name}: {s.message})" for name, s in sorted(heard.items()) if s not in ready and s.message)
+        why = next(told, "")
+        return Health("down", f"no worker that is ready runs {', '.join(missing)}{why}: posts wait")
     if wrong := next(_wrong(known, heard, agents), None):
         return Health("late", wrong)
     return next(_missing(known), None) or Health(

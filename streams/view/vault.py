@@ -11,10 +11,12 @@ with the log itself, so many days after it.
 | of:ACCOUNT | zset of the pseudonyms of an account's posts, by when they expire: what a closed account takes along |
 | gone:ID | a deleted post or account: what is still under way leaves no link |
 | log | stream of openings: at, who, post |
+| written | a worker could write here a minute ago |
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from typing import Self
@@ -31,6 +33,9 @@ from streams.view.connect import connect
 from streams.view.scripts import script
 
 __all__ = ["Opening", "Vault"]
+
+ANSWERS_S = 2.0
+WRITTEN_S = 60
 
 _json = msgspec.json.Encoder().encode
 _link = msgspec.json.Decoder(Link).decode
@@ -60,6 +65,10 @@ class Vault:
         """The settings' vault; None where they name none, or where ids are kept as they are. patient: see `connect`."""
         where = settings.privacy.vault
         return None if where is None or settings.privacy.keep_ids else cls(connect(where, patient), settings)
+
+    async def check(self) -> None:
+        """Raise RedisError, or TimeoutError, where nothing can be written to it now. For one that is not patient."""
+        await asyncio.wait_for(self._redis.set(f"{self._prefix}written", 1, ex=WRITTEN_S), ANSWERS_S)
 
     async def keep(self, links: Sequence[Link]) -> None:
         """Keep the links of posts that were read, for a while. May be said again."""

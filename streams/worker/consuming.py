@@ -10,7 +10,7 @@ for one partition after the other, a tenth of a second each.
 
 Its thread wakes for every record of a slow stream, at each of four topics: a third of what a worker costs at 60 posts
 a second. So once something came, the broker keeps its next answer back a moment, for company; Faust has no setting for
-that.
+that, nor for what transactions took back: nobody is given it here.
 """
 
 from __future__ import annotations
@@ -38,9 +38,19 @@ ANSWER_S = 60.0  # less than the 90 s after which Faust would stop looking for a
 
 
 class _Thread(AIOKafkaConsumerThread):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fetched: dict[TP, int] = {}  # next offset after the last record that came, since the last `go_back`
+
+    def _create_worker_consumer(self, transport: Any) -> AIOKafkaConsumer:
+        consumer = super()._create_worker_consumer(transport)
+        consumer._isolation_level = "read_committed"
+        return consumer
+
     async def _fetch_records(self, consumer: AIOKafkaConsumer, *asked: Any, **options: Any) -> RecordMap:
         """What has come. The broker is asked for more at once where that was nothing for as long as Faust waits."""
         records = await super()._fetch_records(consumer, *asked, **options)
+        self.fetched.update((tp, come[-1].offset + 1) for tp, come in records.items() if come)
         fetcher = consumer._fetcher
         fetcher._fetch_min_bytes, fetcher._fetch_max_wait_ms = COMPANY if records else AT_ONCE
         return records
@@ -56,7 +66,33 @@ class Consumer(FaustConsumer):
         return await first_of(partial(super().wait_first, timeout=timeout), *coros)
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
-        return await self._thread.call_thread(go_back, self._thread._ensure_consumer())
+        offsets = await self._thread.call_thread(go_back, self._thread._ensure_consumer())
+        self._thread.fetched.clear()
+        return offsets
+
+    def _new_offset(self, tp: TP) -> int | None:
+        """What may be committed. Faust takes 0, as the offset read last, for none, and sees no gap behind it: nothing
+        more would ever be committed. Agents acknowledge in order, so nothing before the first that waits is missing.
+        """
+        if self._committed_offset[tp] == 1 and min(self._acked[tp], default=0) > 1:
+            self._gap[tp].addi(1, min(self._acked[tp]))
+        return super()._new_offset(tp)
+
+    def stands(self) -> dict[TP, int]:
+        """The next offset to process of each partition that is ours.
+
+        What was committed, as long as a record that came is not; after that where the fetcher is: it passes offsets
+        that hold no record to read (marks of transactions, what they took back, what has expired).
+        """
+        state = self._thread._ensure_consumer()._subscription
+        ours = state.subscription.assignment if state.subscription else None
+        found = {}
+        for tp in ours.tps if ours else ():
+            found[tp] = committed = self._committed_offset.get(tp) or 0  # no public getter in 0.15.3
+            if self._thread.fetched.get(tp, 0) <= committed:
+                position = ours.state_value(tp)._position or 0  # None while it looks for the log's start
+                found[tp] = max(committed, position)
+        return found
 
 
 async def go_back(consumer: AIOKafkaConsumer) -> dict[TopicPartition, int | None]:

@@ -100,7 +100,8 @@ async def report_forever(
         for topic, frames in lag.items():
             metrics.lag.labels(topic).set(frames)
         app.runtime.pace.told(lag)
-        excused = not redis_answers and not work.computing
+        away = app.runtime.vault_trouble  # posts wait for it, and would under a new worker
+        excused = (not redis_answers or bool(away)) and not work.computing
         stalled = watchdog.stalled(at, ends.known, time.monotonic(), work.returned(), excused, work.turns(), applied)
         if stalled and not app.rebalancing and (work.computing or await _broker_answers(settings)):
             await _end_stalled(app, settings, stalled)
@@ -109,7 +110,7 @@ async def report_forever(
             list(agents),
             app.runtime.encoder.version,
             lag,
-            "ready",
+            "failed" if away else "ready",
             _trouble(app.runtime, ends, waiting),
             app.runtime.serving.current.name,
             round(waiting.waits_s(time.time()), 1) if waiting else 0.0,
@@ -122,7 +123,8 @@ async def report_forever(
 
 def _trouble(runtime: Runtime, ends: Ends, waiting: Waiting | None) -> str:
     broker = "the broker does not answer it" if ends.silent_s > SILENT_S else ""
-    return runtime.takeover.trouble or runtime.sender.trouble or broker or (waiting.trouble if waiting else "")
+    told = (runtime.vault_trouble, runtime.takeover.trouble, runtime.sender.trouble, broker)
+    return next(filter(None, told), waiting.trouble if waiting else "")
 
 
 def _holds(at: Mapping[Partition, int], topics: Mapping[str, str]) -> dict[str, list[int]]:
@@ -170,8 +172,7 @@ async def _end_stalled(app: faust.App, settings: Settings, stalled: list[Partiti
 
 def _positions(app: faust.App, topics: Mapping[str, str]) -> dict[Partition, int]:
     """The next offset to process of each partition this worker owns."""
-    committed = app.consumer._committed_offset  # no public getter in 0.15.3
-    return {(tp.topic, tp.partition): committed[tp] or 0 for tp in app.consumer.assignment() if tp.topic in topics}
+    return {(tp.topic, tp.partition): at for tp, at in app.consumer.stands().items() if tp.topic in topics}
 
 
 async def _ends(app: faust.App, positions: Mapping[Partition, int]) -> dict[Partition, int] | None:

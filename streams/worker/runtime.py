@@ -23,10 +23,12 @@ from models.pseudonyms import Pseudonyms
 from models.queries import Query
 from models.records import account_of
 from streams import metrics
+from streams.broker.backoff import end_task, stop_if_cancelled
 from streams.broker.labels import Labels, follow_labels, publish_labels
 from streams.broker.queries import follow_queries
 from streams.broker.topics import require_topics
 from streams.config import Settings
+from streams.config.secrets import redacted
 from streams.releases.serving import Serving
 from streams.releases.takeover import Takeover
 from streams.releases.topic import follow_release
@@ -50,6 +52,9 @@ __all__ = ["Runtime"]
 log = logging.getLogger(__name__)
 
 TOLD_S = 2.0  # how long Redis may take to be told
+LOOK_S = 1.0  # between two looks at the vault
+AWAY = "the vault does not answer"
+VAULT_CURE = "start it, or set CRISIS_PRIVACY__VAULT_URL and CRISIS_PRIVACY__VAULT_PASSWORD_FILE"
 T = TypeVar("T")
 
 
@@ -78,6 +83,7 @@ class Runtime:
         self._asked: set[str] = set()  # keys of those whose posts were looked for among the deleted ones
         self.pseudonyms = Pseudonyms(b"")
         self.vault: Vault | None = None
+        self.vault_trouble = ""  # why posts wait for it
         self._threads = {s: ThreadPoolExecutor(1, thread_name_prefix=s) for s in ("encode", "match", "cluster")}
         self._stack = contextlib.AsyncExitStack()
 
@@ -90,7 +96,7 @@ class Runtime:
                 await impatient.ping()
             self.pseudonyms = load_pseudonyms(self.settings)
             await check_key(self.redis, self.settings, self.pseudonyms)
-            self.vault = Vault.of(self.settings, patient=True)
+        await self._reach_vault()
         queries = await self._stack.enter_async_context(follow_queries(self.settings, self._queries_changed))
         self.queries = dict(queries)
         if not self.queries:
@@ -107,6 +113,32 @@ class Runtime:
             await asyncio.wrap_future(languages)
         keep_what_is_loaded()
         metrics.ready.set(1)
+
+    async def _reach_vault(self) -> None:
+        """One that is away now is said at once; later it is waited for, and watched meanwhile."""
+        where, impatient = self.settings.privacy.vault, Vault.of(self.settings)
+        if where is None or impatient is None:
+            return
+        self._stack.push_async_callback(impatient.aclose)
+        with reaching_redis(where, "vault", VAULT_CURE):
+            await impatient.check()
+        self.vault = Vault.of(self.settings, patient=True)
+        self._stack.push_async_callback(end_task, asyncio.create_task(self._watch(impatient), name="vault"))
+
+    async def _watch(self, vault: Vault) -> None:
+        while True:
+            try:
+                await vault.check()
+            except (RedisError, OSError) as error:
+                stop_if_cancelled()
+                if not self.vault_trouble:
+                    log.error("%s (%s): waiting for it, nothing is lost", AWAY, redacted(error) or "no answer")
+                self.vault_trouble = AWAY
+            else:
+                if self.vault_trouble:
+                    log.warning("the vault answers again")
+                self.vault_trouble = ""
+            await asyncio.sleep(LOOK_S)
 
     async def stop(self) -> None:
         """Stop following topics, close connections and threads."""

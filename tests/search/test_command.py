@@ -48,7 +48,7 @@ def test_the_command_says_when_search_is_off(redis_url):
 
 
 def test_a_token_is_sent_along_and_a_missing_one_explained(redis_url, tmp_path):
-    (tmp_path / "token").write_text("a secret of some length")
+    (tmp_path / "token").write_text("a-secret-of-some-length")
     settings = settings_for(redis_url, token_file=str(tmp_path / "token"))
     with served(settings, [frame(POSTS)]) as server:
         assert "set CRISIS_DASHBOARD_TOKEN" in str(run(server.url, "water").exception)

@@ -94,6 +94,7 @@ async def test_a_worker_can_put_links_into_the_vault_and_never_read_one(as_user,
     link = Link("~a/1", "bsky:did:plc:a/1", "https://a.example/1")
     writer, reader = await as_user("vault-writer"), await as_user("vault-reader")
     written, read = Vault(writer, load_settings()), Vault(reader, load_settings())
+    await written.check()
     await written.keep([link])
     await written.prolong([link.post_id])
     assert await read.open(link.post_id, "ada") == link and len(await read.openings()) == 1

@@ -42,6 +42,11 @@ def test_it_is_live_when_redis_the_broker_and_every_agent_answer():
         ({"workers": {"a": worker(12), "b": worker(90)}}, "down", "no worker has spoken for 12 s"),
         ({"workers": {"a": worker(agents=NAMES[:3])}}, "down", "runs cluster"),
         ({"workers": {"a": worker(state="loading")}}, "down", "no worker that is ready"),
+        (
+            {"workers": {"a": worker(state="failed", message="the vault does not answer")}},
+            "down",
+            "cluster (worker a: the vault does not answer): posts wait",
+        ),
         ({"workers": {"a": worker(), "b": worker(9)}, "broker": False}, "down", "the broker does not answer"),
         ({"lag": {"posts.raw": 5_000}}, "late", "5,000 records wait in posts.raw"),
         (

@@ -10,6 +10,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.errors import IllegalStateError
+from intervaltree import IntervalTree
 from mode import Service
 
 from streams.worker import consuming
@@ -144,7 +145,7 @@ async def test_the_first_record_comes_at_once_and_those_behind_it_together(apach
     ):
         consumer.assign([place])
         thread = object.__new__(consuming._Thread)
-        thread.consumer = SimpleNamespace(flow_active=True)
+        thread.consumer, thread.fetched = SimpleNamespace(flow_active=True), {}
 
         async def come() -> list[int]:
             while not (records := await thread._fetch_records(consumer, [place], timeout=1.0)):
@@ -159,6 +160,33 @@ async def test_the_first_record_comes_at_once_and_those_behind_it_together(apach
         assert await waiting == [2, 3, consuming.COMPANY[0]]
 
 
+@pytest.mark.parametrize(
+    "committed, fetched, position, stands",
+    [
+        (None, None, 0, 0),
+        (None, None, 200, 200),  # a log that begins there, and has nothing
+        (5, None, None, 5),  # it looks for where the log begins
+        (5, 8, 9, 5),  # in hand: 5, 6 and 7, and behind them a mark
+        (8, 8, 9, 9),
+        (9, 8, 9, 9),
+        (100, None, 3, 100),  # of a topic that was made anew: more than it has
+    ],
+)
+def test_it_stands_where_it_committed_until_all_that_came_is_and_then_where_the_fetcher_is(
+    committed, fetched, position, stands
+):
+    place = TopicPartition("posts.raw", 0)
+    ours = SimpleNamespace(tps={place}, state_value=lambda _: SimpleNamespace(_position=position))
+    consumer = object.__new__(consuming.Consumer)
+    consumer._committed_offset = {} if committed is None else {place: committed}
+    consumer._thread = SimpleNamespace(fetched={} if fetched is None else {place: fetched})
+    state = SimpleNamespace(subscription=SimpleNamespace(assignment=ours))
+    consumer._thread._ensure_consumer = lambda: SimpleNamespace(_subscription=state)
+    assert consumer.stands() == {place: stands}
+    state.subscription = None
+    assert consumer.stands() == {}, "nothing was given to it yet"
+
+
 async def test_after_a_second_without_records_the_next_comes_at_once_again():
     found: list[dict] = []
 
@@ -170,7 +198,7 @@ async def test_after_a_second_without_records_the_next_comes_at_once_again():
     )
     consumer = SimpleNamespace(_closed=False, _fetcher=fetcher)
     thread = object.__new__(consuming._Thread)
-    thread.consumer = SimpleNamespace(flow_active=True)
+    thread.consumer, thread.fetched = SimpleNamespace(flow_active=True), {}
     for records, asked in (({}, consuming.AT_ONCE), ({"place": []}, consuming.COMPANY), ({}, consuming.AT_ONCE)):
         found.append(records)
         assert await thread._fetch_records(consumer, []) == records
@@ -207,3 +235,12 @@ async def test_a_broker_that_does_not_say_where_the_group_goes_on_is_an_error(mo
     )
     with pytest.raises(TimeoutError):
         await go_back(consumer)
+
+
+@pytest.mark.parametrize("committed, acked, new", [(1, [6, 8], 7), (1, [1, 2], 3), (1, [], None), (3, [6], None)])
+def test_a_gap_behind_the_first_offset_of_all_keeps_no_later_one_from_being_committed(committed, acked, new):
+    place = TopicPartition("posts.raw", 0)
+    consumer = object.__new__(consuming.Consumer)
+    consumer._committed_offset, consumer._acked = {place: committed}, {place: acked}
+    consumer._acked_index, consumer._gap = {place: set(acked)}, {place: IntervalTree()}
+    assert consumer._new_offset(place) == new

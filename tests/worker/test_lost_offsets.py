@@ -90,16 +90,17 @@ async def test_an_old_idea_of_the_commit_is_not_taken_for_a_loss(topic):
         await check(Gaps(), settings, "g", (name, 1, 1), 5, 2)
 
 
-async def test_offsets_that_a_transaction_used_up_are_no_loss(apache_kafka, tmp_path):
+async def test_offsets_that_transactions_used_up_are_no_loss(apache_kafka, tmp_path):
     settings = load_settings(
         broker={"bootstrap": apache_kafka}, topics={"prefix": f"{tmp_path.name}.", "partitions": 1}
     )
     make_topics(settings)
     name = settings.topics.name("posts.raw")
-    producer = AIOKafkaProducer(bootstrap_servers=apache_kafka, transactional_id=tmp_path.name)
-    await producer.start()
-    for number in range(2):
-        async with producer.transaction():
+    async with AIOKafkaProducer(bootstrap_servers=apache_kafka, transactional_id=tmp_path.name) as producer:
+        for number, is_so in enumerate((True, True, False, True)):
+            await producer.begin_transaction()
             await producer.send_and_wait(name, str(number).encode(), partition=0)
-    await producer.stop()
+            await (producer.commit_transaction() if is_so else producer.abort_transaction())
     assert await skipped(settings, name, 0, 1, 2) is None
+    assert await skipped(settings, name, 0, 3, 6) is None, "what was taken back was never anybody's"
+    assert await skipped(settings, name, 0, 1, 6) == 2

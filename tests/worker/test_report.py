@@ -11,13 +11,16 @@ import pytest
 from faust.types import TP
 
 from streams.config import load_settings
+from streams.view.health import Known, judge
+from streams.view.status import WorkerStatus
 from streams.worker import app as application
 from streams.worker import report
 from streams.worker.report import Ends, _trouble
 from streams.worker.watchdog import STALLED
 
 PART = ("posts.raw", 0)
-WELL = SimpleNamespace(takeover=SimpleNamespace(trouble=""), sender=SimpleNamespace(trouble=""))  # but for its broker
+UNTROUBLED = SimpleNamespace(trouble="")
+WELL = SimpleNamespace(vault_trouble="", takeover=UNTROUBLED, sender=UNTROUBLED)  # but for its broker
 
 
 class Consumer:
@@ -85,6 +88,29 @@ async def test_a_broker_that_dies_is_told_within_four_seconds_so_that_the_page_s
     ends._asked.cancel()
 
 
+def a_worker(tell, **more):
+    """An app whose runtime hands its words to `tell`, and stands at 3."""
+    work = SimpleNamespace(computing=False, returned=dict, turns=dict, longest_s=lambda _: 0.0)
+    runtime = SimpleNamespace(
+        work=work,
+        tell=tell,
+        vault_trouble="",
+        pace=SimpleNamespace(told=lambda _: None),
+        encoder=SimpleNamespace(version="v"),
+        takeover=UNTROUBLED,
+        sender=UNTROUBLED,
+        serving=SimpleNamespace(current=SimpleNamespace(name="v")),
+    )
+    runtime.__dict__.update(more)
+    consumer = SimpleNamespace(stands=lambda: {TP(*PART): 3})
+    return SimpleNamespace(should_stop=False, rebalancing=False, runtime=runtime, consumer=consumer)
+
+
+async def reports(app, settings) -> None:
+    async with asyncio.timeout(10):
+        await report.report_forever(app, settings, ["normalise"], SimpleNamespace(beat=lambda: None), None, {})
+
+
 async def test_a_new_worker_says_that_it_is_there_before_it_asks_the_broker_how_far_behind_it_is(monkeypatch):
     happened: list[str] = []
 
@@ -98,24 +124,38 @@ async def test_a_new_worker_says_that_it_is_there_before_it_asks_the_broker_how_
 
     monkeypatch.setattr(report, "EVERY_S", 0.01)
     monkeypatch.setattr(report, "_ends", asked)
-    settings = load_settings()
-    work = SimpleNamespace(computing=False, returned=dict, turns=dict, longest_s=lambda _: 0.0)
-    untroubled = SimpleNamespace(trouble="")
-    runtime = SimpleNamespace(
-        work=work,
-        tell=tell,
-        pace=SimpleNamespace(told=lambda _: None),
-        encoder=SimpleNamespace(version="v"),
-        takeover=untroubled,
-        sender=untroubled,
-        serving=SimpleNamespace(current=SimpleNamespace(name="v")),
-    )
-    committed = SimpleNamespace(_committed_offset={TP(*PART): 3}, assignment=lambda: {TP(*PART)})
-    app = SimpleNamespace(should_stop=False, rebalancing=False, runtime=runtime, consumer=committed)
-    heart = SimpleNamespace(beat=lambda: None)
-    async with asyncio.timeout(10):
-        await report.report_forever(app, settings, ["normalise"], heart, None, {})
+    app = a_worker(tell)
+    await reports(app, load_settings())
     assert happened == ["told {'posts.raw': 0}", "asked", "told {'posts.raw': 6}"]
+
+
+@pytest.mark.parametrize("trouble", ["", "the vault does not answer"])
+async def test_a_worker_whose_vault_is_away_says_so_reads_nothing_and_is_not_ended_for_it(monkeypatch, trouble):
+    words, ended = [], []
+
+    async def nine(*_: object) -> dict:
+        return {PART: 9}
+
+    async def tell(status: WorkerStatus) -> None:
+        words.append(status)
+        app.should_stop = len(words) == 20 or bool(ended)
+
+    async def end(*_: object) -> None:
+        ended.append(words[-1].stands_s)
+
+    async def answers(_: object) -> bool:
+        return True
+
+    for name, value in (("EVERY_S", 0.01), ("_ends", nine), ("_end_stalled", end), ("_broker_answers", answers)):
+        monkeypatch.setattr(report, name, value)
+    settings = load_settings()
+    settings = settings.model_copy(update={"worker": settings.worker.model_copy(update={"stall_s": 0.05})})
+    app = a_worker(tell, vault_trouble=trouble)
+    await reports(app, settings)
+    assert bool(ended) != bool(trouble), "who waits for nothing is ended"
+    agents = {"normalise": ("posts.raw", 1)}
+    health = judge(Known(0.0, {"w": words[-1]}, lag={"posts.raw": 6}), agents)
+    assert words[-1].message == trouble and (health.level == "down") == bool(trouble)
 
 
 def test_a_worker_that_does_not_end_in_order_says_so_and_why_before_it_ends(monkeypatch, caplog):
