@@ -1,6 +1,7 @@
 """Thresholds measured per query and encoder version, and the probability a score stands for.
 
-Made by `python -m training.calibrate laptop`, stored as calibration.json beside the encoder bundle.
+Made by `python -m training.calibrate laptop`, with a head by `training.head`; stored as calibration.json beside the
+encoder bundle.
 """
 
 from __future__ import annotations

@@ -49,12 +49,13 @@ class StandingQueries:
         if calibration and calibration.encoder_version != encoder.version:
             raise VersionMismatch(
                 f"calibration of {calibration.encoder_version} with encoder {encoder.version}: recalibrate with"
-                " `python -m training.calibrate laptop`"
+                f" `python -m training.{'head' if calibration.head else 'calibrate'} laptop encoder=DIR`"
             )
         if calibration and calibration.contrast != config.contrast:
+            again = f"recalibrate with `python -m training.calibrate laptop encoder=DIR contrast={config.contrast}`"
             raise VersionMismatch(
-                f"calibration for contrast {calibration.contrast}, the setting is {config.contrast}: set it back, or"
-                f" recalibrate with `python -m training.calibrate laptop contrast={config.contrast}`"
+                f"calibration for contrast {calibration.contrast}, the setting is {config.contrast}: set it back"
+                + ("" if calibration.head else f", or {again}")  # a head is learnt with the default contrast alone
             )
         self.config, self.calibration = config, calibration
         self.queries = sorted(queries, key=lambda q: q.id)

@@ -2,12 +2,14 @@
 
 python -m training.bundle laptop                   # CRISIS_CACHE/distill-static → models/data/flood
 python -m training.bundle laptop run=DIR out=DIR
+python -m training.bundle laptop run=DIR out=DIR licence="MIT (weights)"   # of another teacher, of own texts
 python -m training.publish DIR registry=DIR-or-URL # then: the gates, and into the registry
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,11 @@ from safetensors.numpy import save
 from scipy.sparse import csr_array
 
 from models.encoders.bundle import CARD, MANIFEST, LanguageFigures, Manifest, read_bundle, write_bundle
-from models.encoders.load import FLOOD, load_encoder
-from models.errors import BundleError
+from models.encoders.load import FLOOD, folder_of, load_encoder
+from models.errors import BundleError, ConfigError
 from training.data import LEFT_OUT, SOURCES, training_pairs, unique_texts
 from training.evaluate.headline import measure, show
-from training.files import data_dir
+from training.files import data_dir, read_table
 from training.jobs import cache_dir, code_version, machine, run, write_result
 from training.runs import Run, read_run
 
@@ -36,12 +38,14 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     out: str = ""  # the bundle directory; default models/data/flood
     even_out: float = 0.5  # 0 = axes as trained, 1 = all of equal variance; see even_out
     sample: int = 60_000  # training texts that the variance is measured on
+    licence: str = ""  # of the weights, where another teacher than MiniLM or texts of a file taught them
     note: str = ""  # what a reader of the card must know of how this run was made
     result: str = ""  # where the JSON of the measures goes; empty = nowhere
     seed: int = 1
 
 
 PRESETS = {"laptop": Config(), "smoke": Config()}
+MINILM = "sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0)"
 LICENCE = "Apache-2.0 (weights; made from data under the licences listed in training.sources)"
 
 
@@ -69,8 +73,12 @@ def even_out(table: np.ndarray, sentences: np.ndarray, share: float) -> tuple[np
 
 def sample_sentences(run: Run, count: int, seed: int) -> np.ndarray:
     """Unit vectors (n, dim) of `count` training texts, as the table has them."""
-    pairs = training_pairs(data_dir(), tuple(run.record["training"]["config"]["sources"]))
-    texts, _ = unique_texts(pairs.text)
+    knobs = run.record["training"]["config"]
+    if knobs.get("file"):
+        found_texts = [row["text"] for row in read_table(Path(knobs["file"]), ("text",))]
+    else:
+        found_texts = training_pairs(data_dir(), tuple(knobs["sources"])).text
+    texts, _ = unique_texts(found_texts)
     chosen = np.random.default_rng(seed).choice(len(texts), min(count, len(texts)), replace=False)
     found, starts = run.reader.features([texts[i] for i in chosen])
     ones = csr_array((np.ones(len(found), np.float32), found, starts), shape=(len(chosen), len(run.table)))
@@ -83,16 +91,20 @@ def history(run: Path) -> dict:
     training = read_run(run).record["training"]
     if (run / MANIFEST).exists():  # a bundle has told it all already
         return {name: training[name] for name in training if name not in ("sources", "left_out")}
-    before = {"bundled": str(FLOOD)}.get(init := training["config"].get("init"), init)
+    init = training["config"].get("init")
+    before = folder_of("flood" if init == "bundled" else init) if init else None  # as runs of before called it
     told = {**training, "config": _without_folders(training["config"])}
     if "robust" in training:
         told["robust"] = {**training["robust"], "config": _without_folders(training["robust"]["config"])}
-    return {**told, **({"went_on_from": history(Path(before))} if before else {})}
+    return {**told, **({"went_on_from": history(before)} if before else {})}
 
 
 def _without_folders(knobs: dict) -> dict:
     paths = ("tokenizer", "init", "out", "base", "teacher", "file")
-    return {name: Path(value).name if name in paths else value for name, value in knobs.items()}
+    told = {name: Path(value).name if name in paths else value for name, value in knobs.items()}
+    if "teacher" in knobs:  # may be a mixture: flood+1.4*DIR
+        told["teacher"] = re.sub(r"[^+*]*/(?=[^/+])", "", knobs["teacher"])
+    return told
 
 
 def card(manifest: Manifest) -> str:
@@ -103,7 +115,8 @@ def card(manifest: Manifest) -> str:
         for lang, f in manifest.languages.items()
     )
     weak = ", ".join(lang for lang, f in manifest.languages.items() if f.matching is not None and f.matching < 0.6)
-    sources = "\n".join(f"- {name}: {licence}" for name, licence in manifest.training["sources"].items())
+    read = [f"- {name}: {licence}" for name, licence in manifest.training["sources"].items()]
+    sources = "\n".join([*read, *(f"- texts of the file {name}" for name in sorted(named(manifest.training, "file")))])
     left_out = ", ".join(f"{name} ({reason})" for name, reason in LEFT_OUT.items())
     return f"""# Bundled multilingual encoder {manifest.id}
 
@@ -151,6 +164,11 @@ def main(config: Config) -> Path:
     folder = Path(config.run) if config.run else cache_dir() / "distill-static"
     out = Path(config.out) if config.out else FLOOD
     run = read_run(folder)
+    made = history(folder)
+    other = [f"teacher={name}" for name in sorted(teachers_of(made) - {"minilm"})]
+    other += [f"file={name}" for name in sorted(named(made, "file"))]
+    if other and not config.licence:
+        raise ConfigError(f"{folder} learnt from {', '.join(other)}: say licence=… of weights made with that")
     record, table, empty = run.record, run.table, run.empty
     if config.even_out:
         sentences = sample_sentences(run, config.sample, config.seed)
@@ -171,17 +189,17 @@ def main(config: Config) -> Path:
         max_length=run.reading.max_length,
         cleaning=run.cleaning,
         pooling="sum",
-        licence=LICENCE,
+        licence=config.licence or LICENCE,
         parent=parent,
         training={
-            **(made := history(folder)),
+            **made,
             **({"note": config.note} if config.note else {}),
             "even_out": config.even_out,
             "code_version": code_version(),
             "machine": machine(),
             "sources": {name: licence for name, licence in SOURCES.items() if name in sources_of(made)},
             "left_out": LEFT_OUT,
-            "teacher": "sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0)",
+            "teacher": ", ".join(MINILM if name == "minilm" else name for name in sorted(teachers_of(made))),
         },
         data_hashes=record["data_hashes"],
         settings=settings,
@@ -214,9 +232,28 @@ def main(config: Config) -> Path:
 
 
 def sources_of(told: Mapping[str, Any]) -> set[str]:
-    """Every source that a run, or one it went on from, says it learnt from."""
-    named = set(told.get("config", {}).get("sources", ()))
-    return named.union(*(sources_of(part) for part in told.values() if isinstance(part, Mapping)))
+    """Every source that a run, or one it went on from, says it learnt from: none of one that had texts of a file."""
+    return {name for knobs in configs(told) if not knobs.get("file") for name in knobs.get("sources", ())}
+
+
+def teachers_of(told: Mapping[str, Any]) -> set[str]:
+    """Every teacher of a run and of those it went on from; of training.distill it is MiniLM where none was named."""
+    here = named(told, "teacher")
+    return here | {"minilm" for knobs in configs(told) if "teacher" not in knobs}
+
+
+def named(told: Mapping[str, Any], knob: str) -> set[str]:
+    """What a knob of a run, and of those it went on from, says wherever it says something."""
+    return {knobs[knob] for knobs in configs(told) if knobs.get(knob)}
+
+
+def configs(told: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The knobs of a run, of the robust job after it, and of those it went on from."""
+    if "config" in told:
+        yield told["config"]
+    for part in told.values():
+        if isinstance(part, Mapping) and "config" in part:
+            yield from configs(part)
 
 
 def _rounded(value: float | None) -> float | None:

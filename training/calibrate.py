@@ -1,6 +1,6 @@
 """Measure what the matcher needs to know about one encoder: directions from labels, thresholds, probabilities.
 
-    python -m training.calibrate laptop                        # the bundled encoder; writes calibration.json into it
+    python -m training.calibrate laptop                        # flood; writes calibration.json into it
     python -m training.calibrate laptop encoder=DIR result=training/results/calibrate-x.json
 
 Per query, two bounds decide a threshold and the higher one wins:
@@ -32,6 +32,7 @@ from models.encoders.load import folder_of
 from models.encoders.protocol import Encoder
 from models.encoders.ready import Loaded, load, ready
 from models.encoders.registry import OWN
+from models.errors import ConfigError
 from models.matching import MatchConfig
 from models.queries import Query, background_texts
 from models.query_ridge import solve
@@ -60,9 +61,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     out: str = ""  # the calibration; default calibration.json in the bundle, or, with install=false, in CRISIS_CACHE
     install: bool = True  # put the calibration into the bundle
     labels: str = ""  # what people taught, as `crisis label export` printed it: half of the posts teach, half judge
-    result: str = (
-        ""  # what was measured; default training/results/calibrate.json for the bundled encoder, else only printed
-    )
+    result: str = ""  # what was measured; default training/results/calibrate.json for flood, else only printed
     alert_rate: float = 0.001  # of ordinary posts, per query: with 36 queries some alert on 1 or 2 posts in 100
     suggestion_rate: float = 0.01
     language_factor: float = 5.0  # no language may exceed a rate by more
@@ -178,8 +177,15 @@ def calibrate_query(
 
 
 def main(config: Config) -> Calibration:
-    root, path = data_dir(), folder_of(config.encoder or "flood")
-    encoder = load(path).encoder
+    path = folder_of(config.encoder or "flood")
+    loaded = load(path)
+    encoder, known = loaded.encoder, loaded.calibration
+    if known and known.head and config.install and not config.out:
+        raise ConfigError(
+            f"{path} has a head, which thresholds alone would take the place of: run `python -m training.head laptop "
+            f"encoder={path}`, or measure it as it is with install=false"
+        )
+    root = data_dir()
     queries, background = list(bundled_queries()), background_texts()
     train, held = disaster_messages(root, True), disaster_messages(root, False)
     if config.labels:

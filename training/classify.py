@@ -1,7 +1,7 @@
 """Fine-tune an encoder to classify posts, and say how well it does over repeated runs.
 
     python -m training.classify smoke                                        # need / offer / neither, bundled queries
-    python -m training.classify laptop file=humaid.jsonl.gz label=labels     # a linear head on the bundled encoder
+    python -m training.classify laptop file=humaid.jsonl.gz label=labels     # a linear head on the static encoder
     python -m training.classify paper base=MLM/best file=humaid.jsonl.gz label=labels
 
 Source: Lamsal, Read, Karunasekera 2023, sections 3.3 and 3.5.1: mean-pooled tokens, one linear layer, up to 30 epochs
@@ -25,7 +25,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
 
 from models.encoders.bundle import MANIFEST
-from models.encoders.load import FLOOD, load_encoder
+from models.encoders.load import folder_of, load_encoder
 from models.encoders.protocol import Encoder
 from models.encoders.stored_cleaning import store_cleaning
 from models.errors import ConfigError
@@ -45,7 +45,7 @@ SPLITS = {"train": "train", "dev": "dev", "validation": "dev", "test": "test"}
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the classification job."""
 
-    base: str = "bundled"  # "bundled", a bundle directory, a transformers directory or a hub id
+    base: str = "flood"  # "flood", "bundled" (the default encoder), a bundle or transformers directory, or a hub id
     file: str = ""  # .tsv or .jsonl (.gz allowed); empty = need, offer or neither, from the bundled queries
     text: str = "text"  # its column with the text
     label: str = "label"  # its column with the class; of a list the first
@@ -198,12 +198,10 @@ class MeanPooled(torch.nn.Module):
 
 def builder(config: Config, data: Dataset) -> Callable[[], Head | MeanPooled]:
     """Makes a fresh model for each repeat; the vectors of a static base are computed once."""
-    path = FLOOD if config.base == "bundled" else Path(config.base)
+    path = folder_of(None if config.base == "bundled" else config.base)
     if (path / MANIFEST).exists():
         vectors = load_encoder(path).encode(data.texts)
         return lambda: Head(vectors, len(data.names))
-    if config.base == "bundled":
-        raise ConfigError(f"no bundled encoder at {FLOOD}: train one, or name another base")
     name = model_named(config.base, "base")
     return lambda: MeanPooled(name, data.texts, len(data.names), config)
 
@@ -216,7 +214,7 @@ def macro_f1(gold: Sequence[int], predicted: Sequence[int], classes: int) -> flo
 def train_once(config: Config, data: Dataset, build: Callable, repeat: int, folder: Path) -> dict:
     """One repeat from its own seed: test macro F1 of the best epoch, before and after."""
     done = folder / "result.json"
-    key = run_key(config, data.data_hash)
+    key = run_key(msgspec.structs.replace(config, repeats=0), data.data_hash)  # how many there are changes none of them
     if done.exists() and (stored := msgspec.json.decode(done.read_bytes()))["key"] == key:
         return stored
     seed = config.seed + repeat

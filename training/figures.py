@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,12 +20,13 @@ RESULTS = Path(__file__).parent / "results"
 TABLE = RESULTS / "README.md"
 DIAGRAMS = RESULTS / "reliability.svg"
 UNCOMMITTED = " (uncommitted changes)"
+READER_SINCE = "2026-11-22T20"  # from here on `bundled` is the reader (83ddf2b1)
 # What a reader of the whitening table must know of its masked LM.
 MLM = """`mlm` is the checkpoint `best` (also `complete`) of the run in `mlm-english.json`: two layers, \
 202,464 English texts, 2.5 epochs,
 24 minutes on two cores; its validation loss still fell at the end. It is judged in English alone, \
 the language it has read.
-`bundled` is trained to be compared (teacher–student and contrast) and half whitened when published."""
+`flood` is trained to be compared (teacher–student and contrast) and half whitened when published."""
 
 
 def result_files() -> list[str]:
@@ -49,7 +51,7 @@ def table() -> str:
         record = json.loads((RESULTS / name).read_text("utf-8"))
         what, places = HEADLINES.get(kind_of(name), ("", {}))
         figures = "; ".join(f"{label} {at(record['metrics'], place):.3f}" for label, place in places.items())
-        lines.append(f"| `{name}`{uncommitted(record)} | {what} | `{record['command']}` | {figures} |")
+        lines.append(f"| `{name}`{uncommitted(record)} | {what} | `{command_of(record)}` | {figures} |")
     return "\n".join([*lines, "", *kept_promises(), "", whitening(), "", *papers(), ""])
 
 
@@ -67,6 +69,22 @@ def kept_promises() -> list[str]:
 def uncommitted(record: Mapping) -> str:
     """What is said of a result whose code no commit holds; "" of others."""
     return UNCOMMITTED if record["commit"].endswith("+changes") else ""
+
+
+def of_flood(record: Mapping) -> bool:
+    """Was it measured when `bundled` meant the static encoder, which is called flood since?"""
+    found: bool = record.get("config", {}).get("encoder") == "bundled" and record["finished_at"] < READER_SINCE
+    return found
+
+
+def command_of(record: Mapping) -> str:
+    """The command by the names that encoders have now: typed as it was, it would measure another one."""
+    command: str = record["command"]
+    if not of_flood(record):
+        return command
+    if (named := re.sub(r"(?<=[ =])bundled(?= )", "flood", command)) != command:
+        return named
+    return command.replace(" laptop ", " laptop encoder=flood ", 1)
 
 
 def papers() -> list[str]:
@@ -125,7 +143,8 @@ def whitening() -> str:
                 [record["metrics"][f"anisotropy_{when}"]["mean_cosine"] for when in ("before", "after")],
             )
             lines.append(
-                f"| {name.split('-')[1]} {m['encoder']}{uncommitted(record)} | {record['config']['pairs']}"
+                f"| {'flood' if of_flood(record) else name.split('-')[1]} {m['encoder']}{uncommitted(record)}"
+                f" | {record['config']['pairs']}"
                 f" | {record['config']['target'] or len(m['by_language'])}"
                 f" | {arrow(m['spearman_before'], m['spearman_after'])}"
                 f" | {arrow(*m['by_language']['en']) if 'en' in m['by_language'] else '–'} | {arrow(*spread)}"

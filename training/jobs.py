@@ -6,6 +6,7 @@ and changes one knob; an unknown knob, or a value of the wrong type, stops the j
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import os
@@ -26,6 +27,7 @@ from models.moments import rfc3339
 
 __all__ = [
     "cache_dir",
+    "code_hash",
     "code_version",
     "machine",
     "model_named",
@@ -161,6 +163,18 @@ def code_version() -> str:
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return commit + ("+changes" if changed else "")
+
+
+@cache
+def code_hash() -> str:
+    """sha256 over what lies in training/ and models/ but for results: which code a figure is of, committed or not."""
+    here = Path(__file__).resolve().parent
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in (here, here.parent / "models") for path in folder.rglob("*")):
+        if path.is_file() and path.suffix != ".pyc" and RESULTS not in path.parents:
+            digest.update(f"{path.relative_to(here.parent)} ".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def machine() -> str:

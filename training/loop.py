@@ -140,7 +140,8 @@ def fit(
     rates: Mapping[str, float] = MappingProxyType({}),
     clock: Callable[[], float] = time.monotonic,
 ) -> Trace:
-    """Train `module` in place; it ends with the last weights, and `folder/best.safetensors` holds the best ones.
+    """Train `module` in place; it ends with the last weights, to be read with (no dropout), as a run that was done
+    before does; `folder/best.safetensors` holds the best ones.
 
     losses(step) yields the parts of the step's loss (micro-batches), each backpropagated as it comes.
     rates: what the rate is multiplied by for the parameters whose names begin so (a new head learns faster).
@@ -215,6 +216,7 @@ def fit(
         raise _time_is_up(title, trace.step, pace.steps, folder / CHECKPOINT, _job(losses))
     if where.type == "cuda":
         torch.cuda.synchronize()
+    module.eval()
     return trace
 
 

@@ -14,7 +14,9 @@ used: its embeddings mean nothing to another one's pieces.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import repeat
 from pathlib import Path
 
@@ -218,6 +220,17 @@ def asked_for(rows: Iterable[tuple[str, str]], config: Config, names: Sequence[s
     return found
 
 
+def drawn(count: int, start: int, size: int, seed: int) -> np.ndarray:
+    """(size,) rows `start` and on of an order that has each of `count` rows once an epoch, each epoch shuffled anew."""
+    epochs = range(start // count, (start + size - 1) // count + 1)
+    return np.concatenate([order_of(count, epoch, seed) for epoch in epochs])[start - epochs[0] * count :][:size]
+
+
+@lru_cache(2)  # a step reads of one epoch or two
+def order_of(count: int, epoch: int, seed: int) -> np.ndarray:
+    return np.random.default_rng([seed, epoch]).permutation(count)
+
+
 def loss_of_asked(model: torch.nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Mean cross-entropy over the pieces asked for; the same value as the model's own `loss`.
 
@@ -254,7 +267,7 @@ def main(config: Config) -> Path:
     order = np.random.default_rng(config.seed).permutation(len(blocks))
     held, train = blocks[order[:held_out]], blocks[order[held_out:]]
     batch = min(config.batch, len(train) // config.micro_batch * config.micro_batch)
-    steps = max(1, round(config.epochs * len(train) / batch))
+    steps = max(1, math.ceil(config.epochs * len(train) / batch))
     special = torch.tensor(sorted(tokenizer.all_special_ids))
 
     def loss_of(rows: np.ndarray, generator: torch.Generator) -> torch.Tensor:
@@ -264,9 +277,8 @@ def main(config: Config) -> Path:
             return loss_of_asked(model, inputs.to(model.device), labels.to(model.device))
 
     def losses(step: int) -> Iterator[torch.Tensor]:
-        rng = np.random.default_rng([config.seed, step])
-        generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
-        chosen = train[rng.choice(len(train), batch, replace=False)]
+        generator = torch.Generator().manual_seed(int(np.random.default_rng([config.seed, step]).integers(2**62)))
+        chosen = train[drawn(len(train), step * batch, batch, config.seed)]
         parts = range(0, batch, config.micro_batch)
         for start in parts:
             yield loss_of(chosen[start : start + config.micro_batch], generator) / len(parts)
@@ -277,7 +289,7 @@ def main(config: Config) -> Path:
         return float(np.average([loss_of(p, generator).item() for p in parts], weights=[len(p) for p in parts]))
 
     def after_step(step: int) -> None:
-        if step == max(1, round(len(train) / batch)):
+        if step == math.ceil(len(train) / batch):  # every block was read
             save_model(out / "onelook", model, tokenizer, cleaning)
 
     pace = Pace(

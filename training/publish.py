@@ -40,7 +40,7 @@ from models.encoders.load import folder_of
 from models.encoders.probes import probe_vectors
 from models.encoders.query_vectors import pack_vectors, standing_texts
 from models.encoders.ready import load
-from models.encoders.registry import OWN, Registry, version_cache
+from models.encoders.registry import OWN, Registry, version_cache, version_of
 from models.errors import BundleError, ConfigError, CrisisError, EncoderError
 from models.moments import rfc3339
 from models.queries import load_queries
@@ -150,11 +150,15 @@ def main(config: Config) -> str:
         "machine": machine(),
     }
     forced = {"forced": config.force.strip()} if wrong else {}
+    registry = Registry(url)
     with TemporaryDirectory() as scratch:
-        version = Registry(url).publish(
-            signed(candidate, Path(scratch) / "bundle", {"gates": gates, **forced}, current)
-        )
-    print(f"published {version} to {url}")
+        made = read_bundle(signed(candidate, Path(scratch) / "bundle", {"gates": gates, **forced}, current))
+        if registry.is_whole(version := version_of(made)):
+            lost = ", and why it was forced is not kept" if forced else ""
+            print(f"{version} is in {url} already: its manifest, with how it passed then, is left as it is{lost}")
+        else:
+            registry.publish(made)
+            print(f"published {version} to {url}")
     return version
 
 

@@ -27,7 +27,7 @@ import torch
 from msgspec import Struct
 
 from models.encoders.characters import Shape
-from models.encoders.load import FLOOD
+from models.encoders.load import folder_of
 from models.encoders.protocol import Encoder
 from models.errors import ConfigError
 from training import mlm
@@ -52,7 +52,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the robust job."""
 
     student: str = "static"  # "static", "token" (a transformer over pieces) or "char" (over letters)
-    base: str = ""  # static: a distill run or a bundle (empty = bundled); token: a transformers directory or hub id
+    base: str = ""  # static: a distill run or a bundle (empty = flood); token: a transformers directory or hub id
     teacher: str = ""  # a bundle, a model directory or a mixture (training.mixture), at least as wide as a static base;
     # empty = the static base as it begins
     targets: Literal["own", "english", "both"] = "own"  # what a text is taught: its own vector, its pair's, their mean
@@ -205,7 +205,7 @@ def load_teacher(config: Config) -> Encoder:
 
 
 def _base(config: Config) -> Path:
-    return Path(config.base) if config.base else FLOOD
+    return folder_of(config.base or "flood")
 
 
 def main(config: Config) -> Path:

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from models.encoders.load import FLOOD
+from models.encoders.load import folder_of
 
 __all__ = ["run_key"]
 
 
 def run_key(config: Struct, data_hash: str) -> str:
-    """Every knob but where the output goes, the data, and what lies in the folders and files that knobs name: a base
-    that was trained again at the same place makes another run.
+    """Every knob but where the output and its figures go, the data, and what lies in the folders and files that knobs
+    name: a base that was trained again at the same place makes another run.
     """
-    knobs = {name: value for name, value in msgspec.to_builtins(config).items() if name != "out"}
+    knobs = {name: value for name, value in msgspec.to_builtins(config).items() if name not in ("out", "result")}
     read = {name: contents for name, value in knobs.items() if (contents := _contents(value))}
     return json.dumps([knobs, data_hash, read], sort_keys=True)
 
 
 def _contents(value: object) -> str:
     """A hash of the file, or of the files directly in the folder, that a knob names; "" if it names none."""
-    path = FLOOD if value == "bundled" else Path(value) if isinstance(value, str) and value else None
+    path = folder_of(None if value == "bundled" else value) if isinstance(value, str) and value else None
     if path is None or not path.exists():
         return ""
     digest = hashlib.sha256()

@@ -38,6 +38,10 @@ def read_run(folder: Path) -> Run:
     tokenizer = folder / "tokenizer.json"
     if (folder / MANIFEST).exists():
         manifest = read_bundle(folder).manifest
+        if manifest.backend != "static":
+            raise ConfigError(
+                f"{folder} is an encoder of the back-end {manifest.backend}: only a table goes on, as flood's"
+            )
         tensors = load_file(folder / "model.safetensors")
         table = tensors["rows"].astype(np.float32) * tensors["scales"][:, None]
         record = {

@@ -142,6 +142,8 @@ def train(config: Config, model: Model, rows: Rows, key: str, folder: Path) -> N
 def main(config: Config) -> Path:
     out = Path(config.out) if config.out else cache_dir() / f"semrel-{config.setting}"
     splits = read_splits(config)
+    if unknown := set(config.langs) - set(splits["dev"]):
+        raise ConfigError(f"langs={','.join(sorted(unknown))}: no pairs; there are {', '.join(sorted(splits['dev']))}")
     texts = list(dict.fromkeys(t for own in splits.values() for rows in own.values() for row in rows for t in row[:2]))
     is_bundle = (folder_of(config.base) / MANIFEST).exists()
     model = LinearMap(load_encoder(config.base), texts) if is_bundle else Whole(config.base)

@@ -24,7 +24,7 @@ from models.encoders.batching import pad
 from models.errors import ConfigError
 from training.loop import device, fast_dtype
 
-__all__ = ["Tower"]
+__all__ = ["Tower", "check_bert"]
 
 WIDTHS = (12, 16, 20, 24, 28, 32, 40, 48, 56, 64)  # tokens a part may be wide
 PARTS = 4  # of a batch, by length
@@ -34,6 +34,22 @@ AT_ONCE = 64  # texts read together where nothing is learnt
 Text = list[int] | torch.Tensor  # a text's pieces, or the states the staying layers gave for them
 
 
+def check_bert(folder: Path) -> None:
+    """Raises ConfigError where there is no BERT, or one whose vectors are no means: both would be read as another model
+    than it is, an XLM-R by its positions, which begin behind its padding piece, and nothing would tell."""
+    if not (folder / "config.json").is_file():
+        raise ConfigError(f"model={folder}: no folder that holds a model's config.json")
+    if (kind := json.loads((folder / "config.json").read_text("utf-8")).get("model_type")) != "bert":
+        raise ConfigError(f"model={folder}: its model_type is {kind}, only bert is read layer by layer")
+    modules = folder / "modules.json"
+    listed = json.loads(modules.read_text("utf-8")) if modules.is_file() else []  # none: sentence-transformers' mean
+    for path in (folder / one["path"] for one in listed if one["type"].endswith(".Pooling")):
+        told = json.loads((path / "config.json").read_text("utf-8"))
+        by = told.get("pooling_mode") or [n[13:-7] for n, on in told.items() if n.startswith("pooling_mode_") and on]
+        if by not in ("mean", ["mean"]):
+            raise ConfigError(f"model={folder}: it is pooled by {by}, only the mean is read layer by layer")
+
+
 class Tower:
     """Texts to unit vectors. `frozen` lower layers stay as they are, `learning` holds the others."""
 
@@ -41,9 +57,10 @@ class Tower:
         """folder: a BERT directory with mean pooling. keep: its layers to take, in order; none = all. inner: neurons
         that each layer's feed-forward part keeps; 0 = all.
 
-        Raises ConfigError where a layer, or a neuron, is asked for that is not there.
+        Raises ConfigError where it is another model, or a layer or neuron is asked for that is not there.
         """
         self.folder = Path(folder)
+        check_bert(self.folder)
         self.model = BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager").eval()
         layers = self.model.encoder.layer
         if keep:
@@ -57,6 +74,8 @@ class Tower:
             for layer in layers:
                 _narrow(layer, inner)
             self.model.config.intermediate_size = inner
+        if frozen >= len(layers):
+            raise ConfigError(f"frozen={frozen}: of {len(layers)} layers none is left to learn")
         self.model.requires_grad_(False).to(where := device())
         self._where = where
         self.staying, self.learning = list(layers[:frozen]), torch.nn.ModuleList(layers[frozen:])
@@ -64,7 +83,8 @@ class Tower:
         self._widths = [width for width in WIDTHS if width <= self.model.config.max_position_embeddings]
         self._tokenizer = AutoTokenizer.from_pretrained(folder)
         settings = json.loads((self.folder / "config_sentence_transformers.json").read_text())
-        self._first = settings.get("prompts", {}).get("query", "")
+        prompts, named = settings.get("prompts", {}), settings.get("default_prompt_name")
+        self._first = prompts.get(named or "", "")  # as models/encoders/transformer.py reads it
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Pieces of each text, at most as many as the widest part holds."""

@@ -110,12 +110,15 @@ def cut(
     """Write the model of `source` with the `keep` pieces these texts need to `out`. Returns how many of how many.
 
     mask: the last piece, <mask>, is one of them; layers: those to keep, none = all; of_script: pieces of each script
-    that stay. Raises ConfigError where the model has no such piece or layer.
+    that stay. Raises ConfigError where there is no BERT, or it has no such piece or layer.
     """
     import torch
     from tokenizers import Tokenizer
     from transformers import BertModel
 
+    from training.tower import check_bert
+
+    check_bert(source)
     tokenizer = Tokenizer.from_file(str(source / "tokenizer.json"))
     vocabulary = json.loads((source / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
     kept = kept_pieces(count_pieces(tokenizer, texts), vocabulary, keep, of_script)

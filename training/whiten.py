@@ -117,7 +117,10 @@ def main(config: Config, encoder: Encoder | None = None) -> Path:
     if config.target:
         # The target's labels are not looked at: its texts come from dev where it has no train split.
         known = train if config.target in train else {**train, config.target: dev[config.target]}
-        kept = [lang for lang in sorted(train) if lang != config.target]
+        if not (kept := [lang for lang in sorted(train) if lang != config.target]):
+            raise ConfigError(
+                f"target={config.target}: it is fitted on other languages, and langs= names none with pairs"
+            )
         if config.filtering:
             filtered = filter_languages(known, config.target, dim, config.per_lang, config.seed)
             kept = [lang for lang in kept if filtered[lang][1] >= filtered[lang][0]]
@@ -175,6 +178,10 @@ def read_pairs(config: Config) -> Splits:
         raise ConfigError(
             f"langs={','.join(config.langs)}: no pairs in {', '.join(sorted(unknown))}; there are "
             f"{', '.join(sorted(found['dev']))}"
+        )
+    if config.langs and not set(config.langs) & set(found["train"]):
+        raise ConfigError(
+            f"langs={','.join(config.langs)}: no pairs to fit on; there are {', '.join(sorted(found['train']))}"
         )
     return {
         split: {lang: p for lang, p in own.items() if not config.langs or lang in config.langs}

@@ -117,6 +117,7 @@ def stale(calibration: Calibration) -> str:
         return ""
     return (
         f"its calibration was measured against other query packs or background posts (material {calibration.material}, "
-        f"here {here}): its thresholds and probabilities may be off; run `python -m training.calibrate`, or install "
-        "the release of crisis-streams it was published with"
+        f"here {here}): its thresholds and probabilities may be off; run `python -m training."
+        f"{'head' if calibration.head else 'calibrate'} laptop encoder=DIR`, or install the release of crisis-streams "
+        "it was published with"
     )

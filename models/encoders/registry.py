@@ -34,7 +34,7 @@ from models.encoders.bundle import ADDED, FORMATS, MANIFEST, Bundle, Manifest, i
 from models.errors import BundleError, ConfigError, CrisisError, EncoderError, ServiceError
 from models.undecodable import UNDECODABLE
 
-__all__ = ["OWN", "Registry", "version_cache"]
+__all__ = ["OWN", "Registry", "version_cache", "version_of"]
 
 OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "az", "adl", "oss", "oci"}
 OWN = "own"  # in place of a version: the encoder of the worker's own settings (bundled, or encoder.ref)
@@ -113,7 +113,7 @@ class Registry:
         """
         read = bundle if isinstance(bundle, Bundle) else read_bundle(bundle)
         version = version_of(read)
-        if self._is_whole(version):
+        if self.is_whole(version):
             return version
         names = list(read.manifest.files)
         with self._telling(f"publish {version}"):
@@ -192,7 +192,8 @@ class Registry:
         found: bytes = self._fs.cat_file(path)
         return found
 
-    def _is_whole(self, version: str) -> bool:
+    def is_whole(self, version: str) -> bool:
+        """Is it there with every file as its name and manifest say? Downloads it."""
         with TemporaryDirectory() as scratch, contextlib.suppress(EncoderError):
             self._download(version, Path(scratch))
             _verified(Path(scratch), version)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ __all__ = ["TOKENS", "TransformerEncoder"]
 
 TOKENS = {"cpu": 4096, "cuda": 16384}  # in a batch, padding counted; on a CPU flat within 8 % from 512 to 4096
 WINDOW = {"cpu": 1024, "cuda": 8192}  # on a GPU a window should fill several batches
+# Of a model's configuration, what says where it came from and not what it makes of a text.
+UNREAD = {"_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version"}
 LONGEST = 512  # tokens read of a text, whatever longer its model could read: posts are short, and time is not
 
 
@@ -103,15 +106,31 @@ class TransformerEncoder:
         return lambda: vectors.cpu().numpy()
 
     def _version(self) -> str:
-        """12 hex digits over the weights, the modules, the cleaning and what is read: what decides the vectors."""
-        modules = [(type(module).__name__, getattr(module, "pooling_mode", None)) for module in self._model]
-        digest = hashlib.sha256(repr((modules, self._longest, self._prefix, self.cleaning)).encode())
+        """12 hex digits over the weights, the modules, their configuration, the tokenizer, the cleaning and what is
+        read: what decides the vectors."""
+        modules = [
+            (type(module).__name__, getattr(module, "pooling_mode", None), getattr(module, "activation_function", None))
+            for module in self._model
+        ]
+        told = self._model[0].auto_model.config.to_diff_dict()
+        shape = sorted((name, value) for name, value in told.items() if name not in UNREAD)
+        digest = hashlib.sha256(repr((modules, shape, self._longest, self._prefix, self.cleaning)).encode())
+        digest.update(_pieces(self._tokenizer))
         for name, tensor in sorted(self._model.state_dict().items()):
             if ".pooler." in name:  # never read here, and drawn at random where a masked LM was saved without one
                 continue
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
         return digest.hexdigest()[:12]
+
+
+def _pieces(tokenizer: Any) -> bytes:
+    """All that decides which pieces a text has: the tokenizer, or the files of one that is written in Python."""
+    if (backend := getattr(tokenizer, "backend_tokenizer", None)) is not None:
+        found: bytes = backend.to_str().encode()
+        return found
+    with TemporaryDirectory() as scratch:
+        return b"".join(Path(path).read_bytes() for path in sorted(tokenizer.save_vocabulary(scratch)))
 
 
 def _packed_of(model: SentenceTransformer, device: torch.device) -> PackedEncoder | None:

@@ -202,9 +202,11 @@ def check_encoder(settings: Settings) -> Finding:
     took = time.perf_counter() - started
     told = f"{loaded.encoder.version}, dim {loaded.encoder.dim}, ready in {took:.1f} s"
     if loaded.calibration is None:
-        return Finding("encoder", False, f"{told}, no calibrated thresholds", "run `python -m training.calibrate`")
+        cure = "run `python -m training.calibrate laptop encoder=DIR`"
+        return Finding("encoder", False, f"{told}, no calibrated thresholds", cure)
     if wrong := stale(loaded.calibration):
-        return Finding("encoder", False, f"{told}, {wrong}", "run `python -m training.calibrate`")
+        job = "head" if loaded.calibration.head else "calibrate"
+        return Finding("encoder", False, f"{told}, {wrong}", f"run `python -m training.{job} laptop encoder=DIR`")
     if loaded.clusters is None:
         clusters = settings.cluster
         told += (

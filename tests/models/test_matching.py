@@ -1,5 +1,6 @@
 """Matching: equals the loop one would write by hand, and its laws."""
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from models.errors import VersionMismatch
 from models.matching import READINGS, MatchConfig, Matcher
 from models.queries import Query
 from models.query_ridge import ACCENT, AGAINST, OPPOSITE, RIDGE
+from models.reading import Head, Terms
 
 WATER = Query(
     "need.water",
@@ -173,11 +175,16 @@ def test_a_calibration_of_another_encoder_or_contrast_is_refused(encoder):
         make(encoder, QUERIES, calibration=calibration("other-1"))
     with pytest.raises(VersionMismatch, match=r"contrast=0\.75"):
         make(encoder, QUERIES, calibration=calibration(encoder.version, contrast=0.3))
+    head = Head([], [], [], Terms(1.0), Terms(1.0))
+    for version, contrast, told in (
+        ("other-1", 0.75, "training.head laptop encoder=DIR`$"),
+        (encoder.version, 0.3, "set it back$"),
+    ):
+        with pytest.raises(VersionMismatch, match=told):
+            make(encoder, QUERIES, calibration=msgspec.structs.replace(calibration(version, contrast), head=head))
 
 
 def test_a_threshold_set_by_a_person_wins_and_keeps_the_distance_of_the_levels(encoder):
-    import msgspec
-
     known = QueryCalibration(WATER.version, alert=0.5, suggestion=0.4, basis="rate", target=0.001, posts=9, reached=0.0)
     mine = msgspec.structs.replace(WATER, threshold=0.7)
     (found,) = make(encoder, [mine], calibration=calibration(encoder.version, **{"need.water": known})).thresholds

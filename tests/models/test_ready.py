@@ -19,6 +19,7 @@ from models.encoders.ready import load, ready, stale
 from models.encoders.registry import OWN, Registry
 from models.errors import BundleError
 from models.queries import load_queries
+from models.reading import Head, Terms
 from models.records import MatchedFrame, Origin, Post
 from tests.releases.tiny import tiny_bundle
 
@@ -143,7 +144,9 @@ def test_a_calibration_measured_against_other_material_is_told_with_the_way_out(
     encoder = load("flood").encoder
     shipped = read_calibration(FLOOD / CALIBRATION, encoder.version)
     other = msgspec.structs.replace(shipped, material="0" * 8)
-    assert "training.calibrate" in stale(other) and "00000000" in stale(other)
+    assert "`python -m training.calibrate laptop encoder=DIR`" in stale(other) and "00000000" in stale(other)
+    head = Head([], [], [], Terms(1.0), Terms(1.0))
+    assert "`python -m training.head laptop encoder=DIR`" in stale(msgspec.structs.replace(other, head=head))
     read = read_bundle(FLOOD)
     write_bundle(tmp_path / "b", read.manifest, contents(read) | {CALIBRATION: msgspec.json.encode(other)})
     with caplog.at_level(logging.WARNING):

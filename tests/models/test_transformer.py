@@ -1,5 +1,6 @@
 """Directories shaped like crisistransformers/CT-XLMR-SE give what sentence-transformers gives."""
 
+import json
 import random
 
 import numpy as np
@@ -128,6 +129,37 @@ def test_the_version_follows_the_weights_and_the_pooling(tmp_path, tiny):
     cls = load_encoder(save_tiny(tmp_path / "a", pooling="cls"))
     same = load_encoder(save_tiny(tmp_path / "b"))
     assert same.version == tiny.version != cls.version
+
+
+@pytest.mark.parametrize(
+    ("file", "changed"),
+    [
+        ("tokenizer.json", {"normalizer": {"type": "Lowercase"}}),
+        ("config.json", {"num_attention_heads": 2}),
+        ("config.json", {"hidden_act": "relu"}),
+    ],
+)
+def test_the_version_follows_the_tokenizer_and_the_configuration_as_the_vectors_do(tmp_path, tiny, file, changed):
+    folder = save_tiny(tmp_path)
+    (folder / file).write_text(json.dumps(json.loads((folder / file).read_text("utf-8")) | changed))
+    other = load_encoder(folder)
+    assert np.abs(other.encode(TEXTS) - tiny.encode(TEXTS)).max() > 0.01
+    assert other.version != tiny.version
+
+
+def test_the_version_follows_what_a_dense_module_makes_of_its_sums(tmp_path):
+    folders = [tmp_path / name for name in ("plain", "tanh")]
+    for folder, activation in zip(folders, (torch.nn.Identity(), torch.nn.Tanh()), strict=True):
+        torch.manual_seed(0)
+        save_tiny(folder, "xlm-roberta", "mean", Dense(48, 48, activation_function=activation))
+    assert len({load_encoder(folder / "saved").version for folder in folders}) == 2
+
+
+def test_where_a_model_lies_and_which_library_wrote_it_make_no_other_version(tmp_path, tiny):
+    folder = save_tiny(tmp_path)
+    told = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(told | {"transformers_version": "4.0", "_name_or_path": "me/there"}))
+    assert load_encoder(folder).version == tiny.version
 
 
 def test_a_masked_lm_saved_without_a_pooler_has_one_version_however_often_it_is_loaded(tmp_path):

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models.calibration import Calibration, Fallback, read_calibration
+from models.encoders.bundle import CALIBRATION, add_file, write_bundle
 from models.encoders.load import FLOOD
+from models.errors import ConfigError
 from models.query_ridge import moments, solve
+from models.reading import Head, Terms
+from tests.models.tiny_bundle import tiny_files, tiny_manifest
 from training import calibrate
 from training.calibrate_directions import labelled_groups, score, with_near_misses
 from training.thresholds import (
@@ -100,6 +105,16 @@ def test_near_misses_are_scored_lower_than_before():
     near = np.argsort(-first)[:25]
     again = score(with_near_misses(groups, accent, everyday, weight=1.0, share=0.05) + accent, everyday)
     assert again[near].mean() < first[near].mean() - 0.1
+
+
+def test_a_version_with_a_head_keeps_it_and_the_way_to_measure_it_anew_is_told(tmp_path):
+    draft = write_bundle(tmp_path / "b", tiny_manifest(), tiny_files())
+    head = Head(["need.water"], [[0.0] * 8], [0.0], Terms(1.0), Terms(1.0))
+    known = Calibration(draft.id, "m", {}, Fallback(6.0, 3.5, 0.0, 0.0), head=head)
+    add_file(tmp_path / "b", CALIBRATION, msgspec.json.encode(known))
+    with pytest.raises(ConfigError, match="has a head.*`python -m training.head laptop encoder=.*b`"):
+        calibrate.main(calibrate.Config(encoder=str(tmp_path / "b")))
+    assert read_calibration(tmp_path / "b" / CALIBRATION, draft.id).head == head
 
 
 def test_the_job_calibrates_every_query_tells_what_it_measured_and_writes_nothing_that_is_shipped(

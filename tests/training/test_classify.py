@@ -84,6 +84,8 @@ def test_the_smoke_run_learns_saves_resumes_and_gives_an_interval(tmp_path, bund
     assert metrics["macro_f1"] > metrics["before"] + 0.1
     assert len(metrics["repeats"]) == 2 and metrics["half_width_95"] >= 0
     assert metrics["repeats"][0]["before"] != metrics["repeats"][1]["before"]  # each repeat has its own seed
+    more = json.loads((classify.main(smoke(tmp_path, f"base={bundle}", "repeats=3")) / "run.json").read_text())
+    assert len(more["metrics"]["repeats"]) == 3 and more["metrics"]["repeats"][:2] == metrics["repeats"]  # goes on
 
     real, saved = loop.save_checkpoint, []
 

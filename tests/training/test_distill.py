@@ -117,6 +117,32 @@ def test_the_smoke_preset_learns_its_translations_and_publishes_them(data, teach
     assert found(load_encoder(bundle)) > 0.9
 
 
+def test_a_bundle_tells_the_teacher_and_the_file_it_learnt_from_and_asks_for_its_licence(
+    data, small_tokenizer, monkeypatch
+):
+    (data / "own.tsv").write_text("".join(["lang\ttext\n", *(f"en\t{one} {two}\n" for one in WORDS for two in WORDS)]))
+    knobs = dict(teacher="flood", targets="own", file=str(data / "own.tsv"), steps=2)
+    run = distill.main(small(small_tokenizer, data, **knobs))
+    monkeypatch.setattr(bundling, "measure", lambda encoder: copy.deepcopy(MEASURES))
+    monkeypatch.setattr(bundling, "show", lambda metrics: "")
+    config = bundling.Config(run=str(run), out=str(data / "bundle"))
+    with pytest.raises(ConfigError, match="learnt from teacher=flood, file=own.tsv: say licence="):
+        bundling.main(config)
+    bundle = bundling.main(msgspec.structs.replace(config, licence="MIT"))
+    manifest, card = read_bundle(bundle).manifest, (bundle / "README.md").read_text()
+    assert (manifest.licence, manifest.training["teacher"], manifest.training["sources"]) == ("MIT", "flood", {})
+    assert "from the teacher flood" in card and "- texts of the file own.tsv" in card and "MiniLM" not in card
+
+
+def test_every_teacher_of_a_chain_is_told_and_a_mixture_without_its_folders():
+    first = {"config": {"sources": ["nusax"]}}  # of before there was a knob
+    robust = {"config": {"teacher": "", "file": "posts", "sources": ["afriqa"]}, "teacher": "base"}
+    knobs = bundling._without_folders({"teacher": "flood+1.4*/x/e5", "file": "/y/own.tsv", "sources": ["tico19-dev"]})
+    told = {"config": knobs, "robust": robust, "went_on_from": first}
+    assert bundling.teachers_of(told) == {"minilm", "flood+1.4*e5"}
+    assert bundling.sources_of(told) == {"nusax"} and bundling.named(told, "file") == {"own.tsv", "posts"}
+
+
 def found(encoder) -> float:
     """Share of two-word texts that find their translation; a pair and its reverse are the same bag of words."""
     english = [" ".join(pair) for pair in zip(WORDS, reversed(WORDS), strict=True)]
@@ -205,6 +231,13 @@ def test_a_job_tells_its_presets_and_knobs_and_what_is_wrong_in_one_sentence(cap
     assert nothing.value.code == 2
     with pytest.raises(SystemExit, match="^error: unknown knob 'stepz=5'"):
         run(distill.main, distill.PRESETS, ["laptop", "stepz=5"])
+
+
+def test_the_paper_preset_is_the_papers_with_all_of_the_teachers_axes(data, teacher, small_tokenizer):
+    paper = distill.PRESETS["paper"]  # Lamsal, Read, Karunasekera 2024, "Sentence encoders"
+    assert (paper.batch, paper.lr, paper.warmup, paper.cap, paper.contrast) == (64, 2e-5, 20_000, 500_000, 0)
+    assert paper.steps * paper.batch / 2_748_240 == pytest.approx(20, abs=0.01) and paper.dim == 0
+    assert distill.load_corpus(small(small_tokenizer, data, dim=0)).target.shape[1] == 384
 
 
 def test_knobs_are_read_as_their_type():

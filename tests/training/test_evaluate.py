@@ -107,6 +107,27 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_figures(tmp_path, monkeypat
     assert asked[4:] == ["relatedness", "classes", "spread"]  # other knobs: nothing is taken over
 
 
+def test_other_code_or_other_data_measure_anew_and_what_is_kept_is_told(tmp_path, monkeypatch, capsys):
+    asked, data = [], tmp_path / "data"
+    data.mkdir()
+    (data / "rows.tsv").write_text("a")
+    monkeypatch.setenv("CRISIS_DATA", str(data))
+    monkeypatch.setattr(job, "MEASURES", {"spread": lambda *_: asked.append(1) or {}})
+    monkeypatch.setattr(job.report, "write", lambda *_: "")
+    monkeypatch.setattr(job.plots, "draw", lambda *_: [])
+    config = words(tmp_path, "measures=spread", "material=research")
+    job.main(config)
+    assert "kept from" not in capsys.readouterr().out
+    job.main(config)
+    assert len(asked) == 1 and "kept from" in capsys.readouterr().out
+    (data / "rows.tsv").write_text("ab")
+    job.main(config)
+    assert len(asked) == 2
+    monkeypatch.setattr(job, "code_hash", lambda: "other code")
+    job.main(config)
+    assert len(asked) == 3 and "kept from" not in capsys.readouterr().out
+
+
 def test_what_cannot_be_measured_is_refused_before_anything_is(tmp_path):
     with pytest.raises(ConfigError, match="ENCODER PRESET"):
         job.read_words(["bundled"])
@@ -114,6 +135,8 @@ def test_what_cannot_be_measured_is_refused_before_anything_is(tmp_path):
         job.read_words(["bundled", "big"])
     with pytest.raises(ConfigError, match="measures=speling: choose from matching"):
         job.main(words(tmp_path, "measures=speling"))
+    with pytest.raises(ConfigError, match="classified=humaidx: choose from .*humaid"):
+        job.main(words(tmp_path, "classified=humaidx"))
 
 
 def test_the_command_tells_its_presets_knobs_and_measures_and_what_is_wrong_in_one_sentence(capsys):

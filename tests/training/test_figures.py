@@ -70,6 +70,17 @@ def test_semrels_trained_baselines_stand_beside_labses_over_the_same_languages()
     assert set(PAPER_LANGUAGES) == set(by_part("LaBSE crosslingual"))
 
 
+def test_a_command_names_the_encoder_that_was_measured_by_the_name_it_has_now():
+    told = {"command": "python -m training.whiten laptop pairs=semrel out=w-bundled result=whiten-bundled.json"}
+    old = {**told, "config": {"encoder": "bundled"}, "finished_at": "2026-11-22T00:40:22+00:00"}
+    assert figures.command_of(old) == told["command"].replace("laptop", "laptop encoder=flood")
+    evaluated = {**old, "command": "python -m training.evaluate bundled laptop"}
+    assert figures.command_of(evaluated) == "python -m training.evaluate flood laptop"
+    new = {**evaluated, "finished_at": "2026-11-28T21:45:38Z"}
+    assert figures.command_of(new) == new["command"]
+    assert figures.command_of({**old, "config": {"encoder": "mlm/best"}}) == told["command"]
+
+
 def test_a_result_of_code_that_no_commit_holds_is_marked_and_no_other(tmp_path, monkeypatch):
     command = {"command": "python -m training.x", "metrics": {}}
     for name, commit in {"odd.json": "0123456789ab+changes", "even.json": "0123456789ab"}.items():

@@ -78,6 +78,23 @@ def test_a_result_of_uncommitted_code_is_not_kept_among_the_results(checkout, ca
     assert jobs.write_result(root / "mine.json", Knobs(), "", 1, {}) == root / "mine.json"
 
 
+def test_the_hash_of_the_code_follows_an_edit_that_no_commit_holds_and_no_result(checkout):
+    root, _ = checkout
+
+    def now() -> str:
+        jobs.code_hash.cache_clear()
+        return jobs.code_hash()
+
+    before = now()
+    jobs.write_result(jobs.RESULTS / "x.json", Knobs(), "", 1, {})
+    assert now() == before
+    (root / "models" / "new.py").write_text("2")
+    edited = now()
+    (root / "models" / "new.py").write_text("3")
+    assert len({before, edited, now()}) == 3
+    jobs.code_hash.cache_clear()
+
+
 NO_JOBS = {"figures.py"}  # writes a table of what is there, and has no knob
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 import torch
 
 from models.errors import ConfigError
-from training import loop
+from training import classify, loop, semrel
 from training.bundled_posts import bundled_posts
 from training.files import DataError, read_table, read_texts
 from training.loop import BEST, CHECKPOINT, Pace, fit, learning_rate, load_weights, tensors_of
@@ -161,6 +163,13 @@ def test_the_key_holds_every_knob_but_the_place_of_the_output():
     from training.mlm import Config
 
     assert run_key(Config(out="a"), "d") == run_key(Config(out="b"), "d") != run_key(Config(lr=1), "d")
+    assert run_key(semrel.Config(result="a.json"), "d") == run_key(semrel.Config(), "d")
+
+
+def test_the_key_holds_what_lies_in_the_encoder_that_a_word_names():
+    keys = {base: run_key(classify.Config(base=base), "d") for base in ("flood", "reader", "bundled")}
+    told = {base: json.loads(key)[2]["base"] for base, key in keys.items()}
+    assert told["bundled"] == told["reader"] != told["flood"]
 
 
 def test_tables_name_the_line_and_the_column_that_is_missing(tmp_path):

@@ -131,8 +131,8 @@ def test_the_chain_of_the_papers_runs_masked_lm_ranking_teacher_student(tmp_path
     base = f"base={masked / 'best'}"
     ranked = contrastive.main(read_config(contrastive.PRESETS, ["smoke", "epochs=1", base, f"out={tmp_path / 'mnr'}"]))
     teacher = f"teacher={ranked / 'best'}"
-    knobs = ["paper", "sources=tatoeba-train", teacher, f"student={masked / 'best'}", "dim=32", "steps=200", "batch=30"]
-    more = ["lr=3e-3", "warmup=5", "validate_every=100", "checkpoint_every=100", f"out={tmp_path / 'student'}"]
+    knobs = ["paper", "sources=tatoeba-train", teacher, f"student={masked / 'best'}", "dim=32", "steps=400", "batch=30"]
+    more = ["lr=3e-3", "warmup=5", "validate_every=200", "checkpoint_every=200", f"out={tmp_path / 'student'}"]
     student = load_encoder(distill.main(read_config(distill.PRESETS, [*knobs, *more])))
     measured = msgspec.json.decode((tmp_path / "student" / "run.json").read_bytes())["metrics"]
     assert measured["loss_best"] < 0.5 * measured["loss_before"]

@@ -59,6 +59,15 @@ def test_blocks_are_the_texts_end_to_end(rows, size):
     assert blocks.ravel().tolist() == flat[: len(flat) // size * size]
 
 
+@given(st.integers(1, 40), st.integers(1, 60), st.integers(0, 5))
+def test_batches_have_every_block_once_an_epoch_in_an_order_of_its_own(count, size, seed):
+    steps = -(-3 * count // size)
+    rows = np.concatenate([mlm.drawn(count, step * size, size, seed) for step in range(steps)])
+    epochs = rows[: 3 * count].reshape(3, count)
+    assert (np.sort(epochs) == np.arange(count)).all() and len(rows) == steps * size
+    assert count < 20 or len({tuple(epoch) for epoch in epochs.tolist()}) == 3
+
+
 def test_the_smoke_run_learns_saves_resumes_and_reloads(tmp_path, monkeypatch):
     config = mlm.PRESETS["smoke"]
     config = read_config({"smoke": config}, ["smoke", f"out={tmp_path / 'whole'}"])

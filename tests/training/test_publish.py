@@ -148,6 +148,17 @@ def test_an_equal_version_is_published_with_its_verdict_and_probes(tmp_path, cap
     assert "query_matching" in capsys.readouterr().out
 
 
+def test_a_version_that_is_there_already_keeps_its_manifest_and_that_is_told(tmp_path, capsys):
+    path, registry = bad(tmp_path / "bad"), tmp_path / "registry"
+    version = main(Config(str(path), registry=str(registry), data=False, current="none"))
+    assert "published" in capsys.readouterr().out
+    manifest = (registry / version / "manifest.json").read_bytes()
+    assert main(Config(str(path), registry=str(registry), data=False, force="a drill")) == version
+    told = capsys.readouterr().out
+    assert "already" in told and "forced is not kept" in told and "published" not in told
+    assert (registry / version / "manifest.json").read_bytes() == manifest
+
+
 def test_a_version_with_shuffled_rows_is_refused_and_if_forced_keeps_the_reason(tmp_path):
     path = bad(tmp_path / "bad")
     registry = tmp_path / "registry"

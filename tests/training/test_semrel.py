@@ -75,5 +75,7 @@ def test_without_training_the_map_is_the_encoder_itself(splits):
 
 
 def test_no_train_split_at_all_is_said(splits, tmp_path):
+    with pytest.raises(ConfigError, match="langs=xx: no pairs; there are .*en"):
+        figures(tmp_path, "langs=en,xx")
     with pytest.raises(ConfigError, match="no train split for ht; there are en, es, ha"):
         figures(tmp_path, "langs=ht")

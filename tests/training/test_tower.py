@@ -1,6 +1,7 @@
 """Shortening and adapting a transformer: the tower they share, and both jobs whole, on a tiny model."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -60,6 +61,29 @@ def test_what_the_staying_layers_gave_can_be_kept_and_read_on_from(folder):
     assert all(parameter.grad is not None for parameter in tower.learning.parameters())
 
 
+@pytest.mark.parametrize(
+    ("kind", "pooling", "told"), [("xlm-roberta", "mean", "xlm-roberta, only bert"), ("bert", "cls", "pooled by cls")]
+)
+def test_a_model_of_another_kind_or_pooling_is_refused(tmp_path, kind, pooling, told):
+    with pytest.raises(ConfigError, match=told):
+        Tower(save_tiny(tmp_path, kind, pooling, normalize=True), 0)
+    with pytest.raises(ConfigError, match="nothere: no folder"):
+        shorten.main(shorten.Config("nothere", str(tmp_path / "out"), data=False, written=20))
+
+
+def test_only_the_prompt_that_is_the_models_default_goes_before_a_text(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "told")
+    told = json.loads((folder / "config_sentence_transformers.json").read_text())
+    told["prompts"] = {"query": "ask ", "passage": "told "}
+    for default in ("passage", None):
+        told["default_prompt_name"] = default
+        (tmp_path / "told" / "config_sentence_transformers.json").write_text(json.dumps(told))
+        tower, model = Tower(tmp_path / "told", 0), SentenceTransformer(str(tmp_path / "told"), device="cpu")
+        texts = [text for text in texts_of(folder) if len(text) < 40]
+        expected = model.encode(texts, normalize_embeddings=True)
+        assert ((tower.read(tower.ids(texts)).numpy() * expected).sum(1) > 0.999).all()
+
+
 def test_only_the_upper_layers_learn(folder):
     tower = Tower(folder, 2)
     tower.vectors(tower.ids(["help", "we need water"])).sum().backward()
@@ -71,6 +95,8 @@ def test_only_the_upper_layers_learn(folder):
 def test_a_layer_that_is_not_there_is_refused(folder):
     with pytest.raises(ConfigError, match="layers 0 to 2"):
         Tower(folder, 1, (0, 7))
+    with pytest.raises(ConfigError, match="frozen=2: of 2 layers none is left to learn"):
+        Tower(folder, 2, (0, 1))
 
 
 def test_a_shortened_model_has_the_layers_that_were_kept_and_comes_nearer_to_the_whole_one(folder, short):
@@ -90,7 +116,9 @@ def test_an_adapted_model_reads_into_the_evened_out_space_and_tells_classes_apar
     assert [type(module).__name__ for module in model] == ["Transformer", "Pooling", "Normalize", "Dense", "Normalize"]
     vectors = model.encode(texts_of(short))
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    wrote = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert adapt.main(learnt) == out  # goes on where it was: at its end
+    assert [path for path, content in wrote.items() if path.read_bytes() != content] == []  # nothing read with dropout
 
     written = written_posts()
     posts = [post for post in written[:: len(written) // given["written"]] if not post.judges]  # it learnt from these

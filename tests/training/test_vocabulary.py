@@ -50,6 +50,14 @@ def smaller(source, tmp_path_factory) -> Path:
     return out
 
 
+def test_what_is_no_bert_is_refused_before_a_piece_is_counted(tmp_path):
+    with pytest.raises(ConfigError, match="nothere: no folder"):
+        main(Config(model="nothere", out=str(tmp_path / "out")))
+    (tmp_path / "config.json").write_text('{"model_type": "xlm-roberta"}')
+    with pytest.raises(ConfigError, match="xlm-roberta"):
+        cut(tmp_path, tmp_path / "out", iter(()), 10)
+
+
 def pieces_of(folder: Path, text: str) -> list[str]:
     return Tokenizer.from_file(str(folder / "tokenizer.json")).encode(text, add_special_tokens=False).tokens
 

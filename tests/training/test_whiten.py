@@ -131,6 +131,15 @@ def test_unknown_pairs_and_languages_are_refused(tmp_path):
         whiten.main(smoke(tmp_path, "langs=en,qq"), Letters(1))
 
 
+def test_a_target_without_others_and_languages_without_pairs_to_fit_on_are_refused(tmp_path, monkeypatch):
+    with pytest.raises(whiten.ConfigError, match="target=es: it is fitted on other languages, and langs= names none"):
+        whiten.main(smoke(tmp_path, "target=es", "langs=es"), Letters(1))
+    pairs = [("a", "b", 0.1), ("a", "a", 1.0)]
+    monkeypatch.setattr(whiten, "bundled_pairs", lambda _: {"train": {"en": pairs}, "dev": {"en": pairs, "pa": pairs}})
+    with pytest.raises(whiten.ConfigError, match="langs=pa: no pairs to fit on; there are en"):
+        whiten.main(smoke(tmp_path, "langs=pa"), Letters(1))
+
+
 def test_the_figures_are_kept_where_the_result_is_asked_for(tmp_path):
     out = whiten.main(
         smoke(tmp_path, "langs=en,es", f"result={tmp_path / 'result.json'}", "force=true"), Letters(cone=30)

@@ -12,8 +12,9 @@
     python -m training.evaluate scales                              # other ways to a probability (scales.py)
     python -m training.evaluate sizes model=DIR out=DIR             # layers and width of the reader (sizes.py)
 
-A section that is done is kept in CRISIS_CACHE, so that a killed run goes on where it was; other knobs or another
-encoder start it anew. `speed` is always measured again: it is the machine's as much as the encoder's.
+A section that is done is kept in CRISIS_CACHE, so that a killed run goes on where it was, and says so; other knobs,
+another encoder, other code or other files of CRISIS_DATA start it anew. `speed` is always measured again: it is the
+machine's as much as the encoder's.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ from training import evaluate_clusters
 from training.evaluate import plots, report
 from training.evaluate.config import MEASURES as NAMES
 from training.evaluate.config import PRESETS, Config
+from training.evaluate.material import CLASSIFIED
 from training.evaluate.measures import MEASURES, load
 from training.evaluate.tasks import find_tasks, run_tasks
-from training.files import hash_rows
-from training.jobs import cache_dir, read_config, run, write_atomically, write_result
+from training.files import data_dir, hash_rows
+from training.jobs import cache_dir, code_hash, read_config, run, write_atomically, write_result
 from training.run_key import run_key
 
 __all__ = ["main"]
@@ -47,6 +49,8 @@ def main(config: Config) -> Path:
     """Returns the folder of the report."""
     if unknown := [name for name in config.measures if name not in NAMES]:
         raise ConfigError(f"measures={','.join(unknown)}: choose from {', '.join(NAMES)}")
+    if unknown := [name for name in config.classified if name not in CLASSIFIED]:
+        raise ConfigError(f"classified={','.join(unknown)}: choose from {', '.join(CLASSIFIED)}")
     tasks = find_tasks(config.tasks) if config.tasks else []  # an unknown name, or no mteb, stops the job at once
     encoder = load(config)
     kept = cache_dir() / "evaluate" / encoder.version
@@ -63,7 +67,8 @@ def main(config: Config) -> Path:
     if tasks:
         steps["tasks"] = lambda: run_tasks(encoder, tasks)
     metrics: dict = {"encoder": encoder.version}
-    key = run_key(msgspec.structs.replace(config, measures=()), encoder.version)
+    made_of = [encoder.version, code_hash(), _files() if config.material == "research" or config.clusters else []]
+    key = run_key(msgspec.structs.replace(config, measures=()), hash_rows(made_of))
     for name, measure in steps.items():
         print(f"{name} …", flush=True)
         metrics[name] = _kept(kept / "parts" / f"{name}.json", key, measure, again=name == "speed")
@@ -85,9 +90,20 @@ def cluster_figures(config: Config) -> dict:
     }
 
 
+def _files() -> list[tuple[str, int, int]]:
+    """Every file of CRISIS_DATA with its size and when it was changed: any of them may be read."""
+    root = data_dir()
+    return [
+        (str(path.relative_to(root)), (told := path.stat()).st_size, told.st_mtime_ns)
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    ]
+
+
 def _kept(path: Path, key: str, measure: Callable[[], dict], again: bool) -> dict:
     """The section as an earlier run with the same key left it, else made now."""
     if not again and path.exists() and (stored := json.loads(path.read_text("utf-8")))["key"] == key:
+        print(f"  kept from {path}")
         return stored["section"]
     section = _finite(measure())
     write_atomically(path, json.dumps({"key": key, "section": section}, ensure_ascii=False).encode())
