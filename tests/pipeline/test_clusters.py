@@ -83,6 +83,15 @@ def test_at_rest_those_that_came_last_are_told_theirs_though_no_later_post_says_
     assert lane.stage.rest() == ([], {}, {}), "once is enough"
 
 
+def test_before_the_first_post_there_is_nothing_to_tell_at_rest():
+    lane = Lane()
+    assert lane.stage.rest() == ([], {}, {})
+    lane.come(0.0, "somebody")  # no more than a deletion
+    assert lane.stage.rest() == ([], {}, {})
+    lane.come(1.0, a0=0.0, a1=0.01, a2=0.02)
+    assert lane.stage.rest()[1].keys() == {"a0", "a1", "a2"}
+
+
 def test_a_likely_cluster_of_a_rest_is_taken_back_by_the_next_merge_that_puts_the_post_elsewhere(lane):
     lane.come(62.0, near=NEAR)
     assert lane.stage.rest()[2].keys() == {"near"}

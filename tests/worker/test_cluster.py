@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import Iterable
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,102 +11,20 @@ from models.encoders.cluster_thresholds import TunedClusters
 from models.encoders.ready import Loaded
 from models.encoders.registry import OWN
 from models.errors import ServiceError
-from models.records import Alert, MatchedFrame, Origin, Post
+from models.records import MatchedFrame
 from streams import metrics
 from streams.config import load_settings
 from streams.pipeline.clusters import ClusterStage
-from streams.pipeline.frames import decode_frame, encode_frame, pack_vectors
+from streams.pipeline.frames import decode_frame
 from streams.view.snapshots import Kept
-from streams.worker import cluster
 from streams.worker.cluster import PART, SAVE_AT, Cluster
 from tests.dashboard.serving import TinyEncoder
-from tests.view.samples import alert_for
-
-TEXT = "we need drinking water in the camp"
-
-
-class View:
-    """Keeps the snapshot as Redis does."""
-
-    snapshot: dict[str, bytes] | None = None
-    answers: tuple[Kept, ...] = ()
-
-    async def save(self, changes: Changes) -> Kept:
-        kept, *self.answers = self.answers or (Kept.SAVED,)
-        if kept is Kept.SAVED:
-            assert changes.whole or self.snapshot is not None
-            before = {} if changes.whole else self.snapshot
-            self.snapshot = {n: p for n, p in before.items() if n not in changes.gone} | changes.put
-        return kept
-
-    async def load(self) -> dict[str, bytes] | None:
-        return self.snapshot
-
-    async def put_clusters(self, events: object) -> None: ...
-
-    async def put_alerts(self, alerts: Iterable[Alert]) -> list[Alert]:
-        return list(alerts)
-
-    async def alerts_of(self, post_ids: Iterable[str]) -> list[Alert]:
-        return [alert_for(post_id) for post_id in post_ids]
-
-
-class Outbox:
-    """A broker that acknowledges when it may."""
-
-    def __init__(self) -> None:
-        self.asked, self.may, self.told = asyncio.Event(), asyncio.Event(), []
-        self.may.set()
-
-    async def send_cluster_events(self, events: list) -> None:
-        self.told += events
-
-    async def send_alerts(self, alerts: list) -> None:
-        self.told += alerts
-
-    async def send_rejects(self, rejects: list) -> None:
-        self.told += rejects
-
-    async def delivered(self) -> None:
-        self.asked.set()
-        await self.may.wait()
-
-
-class Event:
-    def __init__(self, number: int, posts: int = 60) -> None:
-        made = [Post(f"p{number}-{i}", TEXT, 1000.0 + number, 1000.0 + number) for i in range(posts)]
-        encoder = TinyEncoder()
-        frame = MatchedFrame(
-            Origin(0, number),
-            made,
-            encoder_version=encoder.version,
-            dim=encoder.dim,
-            vectors=pack_vectors(encoder.encode([p.text for p in made])),
-        )
-        self.value, self.acked = encode_frame(frame), False
-        self.message = SimpleNamespace(topic="posts.matched", partition=0, offset=number)
-
-    def ack(self) -> None:
-        self.acked = True
-
-
-async def compute(thread: str, work, *args):
-    return await asyncio.to_thread(work, *args)
+from tests.worker.cluster_agent import Event, Outbox, new_agent
 
 
 @pytest.fixture
 def agent() -> Cluster:
-    view = View()
-    version = Loaded(OWN, TinyEncoder())
-    runtime = SimpleNamespace(
-        view=view,
-        snapshots=view,
-        compute=compute,
-        encoder=version.encoder,
-        settings=load_settings(),
-        serving=SimpleNamespace(current=version),
-    )
-    return Cluster(runtime, Outbox())
+    return new_agent()
 
 
 async def test_frames_are_acknowledged_with_the_snapshot_that_holds_them(agent):
@@ -203,45 +118,6 @@ async def test_likely_clusters_are_told_once_a_batch_beside_what_is_known(agent,
     await agent([Event(1, PART), Event(2, 1)])
     named = [(alert.post.id, alert.cluster_id) for alert in agent.outbox.told]
     assert sorted(named) == [("maybe", "c2"), ("sure", "c1"), ("sure", "c1")], "of an alert without one none is taken"
-
-
-async def test_when_no_more_posts_come_the_last_ones_are_told_their_cluster_once_and_what_was_told_is_saved(
-    agent, monkeypatch
-):
-    clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now, time=lambda: clock.now)
-    monkeypatch.setattr(cluster, "time", clock)
-    await agent.rest()
-    event = Event(1)
-    await agent([event])
-    waits = agent.stage.clusterer.config.settle_every_s
-    await agent.rest()
-    clock.now += waits - 0.1
-    await agent.rest()
-    assert agent.outbox.told == [] and not event.acked
-    clock.now += 0.1
-    await agent.rest()
-    (told,) = agent.outbox.told
-    assert told.posts == 60 and event.acked
-    restored = ClusterStage.restore(agent.view.snapshot, agent.runtime.settings.cluster, TinyEncoder())
-    assert restored.clusterer.snapshot() == agent.stage.clusterer.snapshot()
-    clock.now += 10 * waits
-    await agent.rest()
-    assert agent.outbox.told == [told]
-
-
-async def test_a_rest_that_could_not_be_told_is_in_no_snapshot(agent, monkeypatch):
-    event = Event(1)
-    await agent([event])
-    monkeypatch.setattr(cluster, "time", SimpleNamespace(monotonic=lambda: math.inf))
-
-    async def fail() -> None:
-        raise OSError("no broker")
-
-    agent.outbox.delivered = fail
-    with pytest.raises(OSError, match="no broker"):
-        await agent.rest()
-    await agent.save()
-    assert agent.view.snapshot is None and agent.stage is None and not event.acked
 
 
 @pytest.mark.parametrize("end", ["the broker is gone", "cancelled"])
