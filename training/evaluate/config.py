@@ -51,7 +51,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     speed_words: int = 19  # of one on average, 28 pieces of the bundled reader; 28 words are 40; of 5 to 40 each
     speed_processes: int = 0  # also timed side by side, as workers run; 0 = not
     clusters: tuple[str, ...] = ()  # streams of training.evaluate_clusters: tweets-t, crisis-t26
-    tasks: tuple[str, ...] = ()  # of the mteb library: needs crisis-streams[mteb] and a reachable hub
+    tasks: tuple[str, ...] = ()  # of the mteb library: needs the extra mteb and a reachable hub
     seed: int = 1  # of samples, hard negatives, noise and classification
     out: str = ""  # a folder for report.json, report.md and the plots; default CRISIS_CACHE/evaluate/VERSION
 

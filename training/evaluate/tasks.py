@@ -31,7 +31,7 @@ def find_tasks(names: Sequence[str]) -> list:
         import mteb
     except ImportError as error:
         raise TaskError(
-            f"tasks={','.join(names)} need the mteb library: install crisis-streams[mteb] ({error})"
+            f"tasks={','.join(names)} need the mteb library: pip install '.[mteb]' ({error})"
         ) from error
     try:
         return [mteb.get_task(name, languages=["eng"]) for name in names]
