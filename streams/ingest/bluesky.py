@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 POSTS = "app.bsky.feed.post"
 ENDPOINT = "wss://jetstream2.us-east.bsky.network/subscribe"
 GONE = ("deleted", "takendown")  # account states whose posts must not be shown any more
+LONGEST = 16 << 20  # bytes of an event; of a record of 1 MiB, JSON may escape each byte into six
 
 
 @dataclass(frozen=True)
@@ -154,21 +155,21 @@ class BlueskySource:
 
     def uri(self) -> str:
         """Where to connect now."""
-        asked: dict[str, str | int] = {"wantedCollections": POSTS}
+        asked: dict[str, str | int] = {"wantedCollections": POSTS, "maxMessageSizeBytes": LONGEST}
         if self._time_us:
             asked["cursor"] = max(0, self._time_us - int(self._config.rewind_s * 1e6))
         return f"{self._config.endpoint}?{urlencode(asked)}"
 
     async def _session(self) -> None:
-        received = 0
+        before = self._time_us
         try:
-            async with connect(self.uri(), max_size=2**20, open_timeout=20, close_timeout=2) as socket:
-                self.trouble = ""
+            async with connect(self.uri(), max_size=LONGEST, open_timeout=20, close_timeout=2) as socket:
                 while True:
                     async with asyncio.timeout(self._config.reconnect.stall_s):
                         message = await socket.recv()
                     await self._receive(message)
-                    received += 1
+                    if self._time_us > before:
+                        self.trouble = ""
         except InvalidStatus as error:
             status = error.response.status_code
             if 400 <= status < 500 and status not in (408, 425, 429):
@@ -180,7 +181,7 @@ class BlueskySource:
             reason = f"{self._config.endpoint} is silent"
         except (OSError, WebSocketException, InvalidHandshake) as error:
             reason = f"{self._config.endpoint}: {type(error).__name__}: {error}"
-        if not received:
+        if self._time_us == before:  # it sent nothing, or what we had: an event that ends each connection holds us up
             raise Disconnected(reason)
         log.warning("%s", reason)
 

@@ -43,8 +43,12 @@ class Pace:
     def __init__(self, config: ReplayConfig) -> None:
         self._config = config
         self._start: float | None = None
-        self._first_at: float | None = None
         self._posts = 0
+        self.begin_round()
+
+    def begin_round(self) -> None:
+        """The times of the file begin again; the rate goes on."""
+        self._round: tuple[float, float] | None = None  # when its first post with a time came, and that time
 
     def wait_s(self, head: Head, now: float) -> float:
         """Seconds to wait (≤ 0: none). now: monotonic seconds. A post without a readable time goes at once."""
@@ -54,9 +58,10 @@ class Pace:
         if self._config.rate:
             due += self._posts / self._config.rate
         if self._config.speed and (at := _moment(head.created_at)) is not None:
-            if self._first_at is None:
-                self._first_at = at
-            due = max(due, self._start + (at - self._first_at) / self._config.speed)
+            if self._round is None:
+                self._round = now, at
+            start, first_at = self._round
+            due = max(due, start + (at - first_at) / self._config.speed)
         self._posts += 1
         return due - now
 
@@ -88,9 +93,11 @@ def ingest_file(
     skip = _skip(cursor)
     with open_writer(settings) as writer, present_beside(settings, f"file {path.name}"):
         try:
-            for number, line, share in _numbered(path, config.loop, writer.config.line_bytes):
+            for number, first, line, share in _numbered(path, config.loop, writer.config.line_bytes):
                 if number <= skip:
                     continue
+                if first:
+                    pace.begin_round()
                 head = head_of(line)
                 if (wait_s := pace.wait_s(head, time.monotonic())) > 0.001:
                     stop.wait(wait_s)
@@ -115,8 +122,8 @@ def _skip(cursor: Cursor) -> int:
         raise ConfigError(f"the cursor {cursor.value!r} is not a line number: delete its file to start anew") from None
 
 
-def _numbered(path: Path, loop: bool, longest: int) -> Iterator[tuple[int, bytes, float]]:
-    """(line number from 1 on, line, share of the file read so far)."""
+def _numbered(path: Path, loop: bool, longest: int) -> Iterator[tuple[int, bool, bytes, float]]:
+    """(line number from 1 on, whether a round begins with it, line, share of the file read so far)."""
     number = 0
     for _ in itertools.count() if loop else range(1):
         before = number
@@ -124,7 +131,7 @@ def _numbered(path: Path, loop: bool, longest: int) -> Iterator[tuple[int, bytes
             for line in lines:
                 if line.strip():
                     number += 1
-                    yield number, line, lines.share
+                    yield number, number == before + 1, line, lines.share
         if number == before:  # an empty file would loop without end
             return
 

@@ -43,8 +43,8 @@ async def keep_connected(
 ) -> None:
     """Run sessions one after another, for ever.
 
-    A session that received something returns when its connection ends; one that received nothing raises Disconnected,
-    which doubles the pause before the next (with jitter). Other exceptions end it all.
+    A session that received something new returns when its connection ends; another raises Disconnected, which doubles
+    the pause before the next (with jitter). Other exceptions end it all.
     troubled: hears in brief why there is no connection; the session tells it "" once it has one.
     """
 

@@ -2,7 +2,9 @@
 
 https://docs.joinmastodon.org/methods/streaming/. Since Mastodon 4.2 every stream needs a token. The stream makes no
 effort to catch up after a break, so each new connection first reads what it missed from the timeline (REST), oldest
-first; a post seen twice is folded further on.
+first; a post seen twice is folded further on. Then it looks again at the posts it sent last, as it knows them, for what
+was deleted or edited meanwhile. It never learns what became, during a break, of older posts, or of those it sent before
+it was started anew; nor from servers before Mastodon 4.3, which show several posts by their ids to nobody.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from msgspec import Struct
 from models.errors import ConfigError, ServiceError
 from models.undecodable import UNDECODABLE
 from streams.config import Settings
-from streams.config.secrets import secret
+from streams.config.secrets import in_brief, secret
 from streams.ingest.cursor import Cursor
 from streams.ingest.lines import refused_line
 from streams.ingest.live import Disconnected, ReconnectConfig, keep_connected, run_live
@@ -39,6 +41,9 @@ __all__ = ["mastodon"]
 log = logging.getLogger(__name__)
 PAGE = 40  # the most a timeline page holds
 PAGES = 25  # of missed posts that are read after a break; 1,000 posts
+RECENT = 200  # posts sent last that are looked at again: 10 requests of the 300 that Mastodon allows in 5 minutes
+TOGETHER = 20  # the most posts that it shows by their ids
+SPARED = 100  # requests that are left for posts that were missed
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ class _Status(Struct):
     content: str = ""
     spoiler_text: str = ""
     created_at: str | None = None
+    edited_at: str | None = None
     language: str | None = None
     visibility: str = "public"
     url: str | None = None
@@ -87,12 +93,13 @@ class _Status(Struct):
     reblog: _Reblog | None = None
 
 
-class _Id(Struct):
+class _Known(Struct):
     id: str = ""
+    edited_at: str | None = None
 
 
 _decode = msgspec.json.Decoder(_Status).decode
-_decode_id = msgspec.json.Decoder(_Id).decode
+_decode_known = msgspec.json.Decoder(_Known).decode
 _decode_page = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
@@ -101,12 +108,12 @@ def _age(status_id: str) -> tuple[int, str]:
     return len(status_id), status_id
 
 
-def _id_of(status: msgspec.Raw) -> str:
-    """Nothing where it has none that can be read."""
+def _known(status: msgspec.Raw) -> _Known:
+    """Without an id where it has none that can be read."""
     try:
-        return _decode_id(status).id
+        return _decode_known(status)
     except UNDECODABLE:
-        return ""
+        return _Known()
 
 
 class _Text(HTMLParser):
@@ -175,6 +182,7 @@ class MastodonSource:
         if not self._host or urlsplit(config.server).scheme not in ("http", "https"):
             raise ConfigError(f"--server {config.server!r} is not an address like https://mastodon.example")
         self._newest = cursor.value or ""
+        self._recent: dict[str, str | None] = {}  # ids of what was sent last, and when each was edited
         self.skipped: Counter[str] = Counter()
         self.trouble = ""
 
@@ -193,9 +201,11 @@ class MastodonSource:
         try:
             async with aconnect_sse(client, "GET", path, params=params) as stream:
                 self._check(stream.response)
+                sent = self._recent.copy()
                 async for status in self._missed(client):
                     await self._receive(status, "create")
                 self.trouble = ""
+                await self._look_again(client, sent)
                 async for event, data in _events(stream):
                     received += 1
                     await self._event(event, data)
@@ -220,7 +230,7 @@ class MastodonSource:
             statuses = await self._page(client, newest)
             for status in reversed(statuses):
                 yield bytes(status)
-            before, newest = newest, max([newest, *map(_id_of, statuses)], key=_age)  # of what is no post too
+            before, newest = newest, max([newest, *(_known(x).id for x in statuses)], key=_age)  # of no post too
             if len(statuses) < PAGE:
                 return
             if newest == before:  # a server that gives the same page for ever
@@ -238,15 +248,57 @@ class MastodonSource:
         except UNDECODABLE as error:
             raise Disconnected(f"{self._host}: its timeline is no list of posts ({error})") from error
 
+    async def _look_again(self, client: httpx.AsyncClient, sent: dict[str, str | None]) -> None:
+        """Send what was deleted or edited during a break. sent: `_recent` as it was before what was missed came."""
+        asked, shown = await self._shown(client, list(sent))
+        if asked and not shown:  # a server that answers so whatever it is asked for would take back all we sent
+            log.warning("%s shows none of %d posts by their ids: not believed", self._host, len(asked))
+            return
+        for status_id in asked:
+            if status_id not in shown:
+                await self._delete(status_id)
+            elif shown[status_id][0] != sent[status_id]:
+                await self._receive(shown[status_id][1], "update")
+
+    async def _shown(
+        self, client: httpx.AsyncClient, ids: list[str]
+    ) -> tuple[list[str], dict[str, tuple[str | None, bytes]]]:
+        """The ids that the server was asked for, and what it shows of them: when each was edited, and the status.
+
+        Where it does not answer, that is told and ends nothing: new posts matter more.
+        """
+        asked, why, shown = 0, "", dict[str, tuple[str | None, bytes]]()
+        try:
+            while asked < len(ids) and not why:
+                some = ids[asked : asked + TOGETHER]
+                response = await client.get("/api/v1/statuses", params={"id[]": some})
+                response.raise_for_status()
+                for status in _decode_page(response.content):
+                    known = _known(status)
+                    shown[known.id] = known.edited_at, bytes(status)
+                asked += len(some)
+                if int(response.headers.get("x-ratelimit-remaining", SPARED)) < SPARED:
+                    why = "few requests are left"
+        except (httpx.HTTPError, ValueError, *UNDECODABLE) as error:
+            why = in_brief(error)
+        if asked < len(ids):
+            told = "%s: what was deleted or edited during a break is not learnt of %d of the %d posts sent last: %s"
+            log.warning(told, self._host, len(ids) - asked, len(ids), why)
+        return ids[:asked], shown
+
     async def _event(self, event: str, data: bytes) -> None:
         if event in ("update", "status.update"):
             await self._receive(data, "create" if event == "update" else "update")
         elif event == "delete":
-            post_id = f"masto:{self._host}/{data.decode(errors='replace').strip()}"
-            deletion = {"id": post_id, "kind": "delete", "source": "mastodon"}
-            await self._writer.put(msgspec.json.encode(deletion), key=post_id)
+            await self._delete(data.decode(errors="replace").strip())
         else:
             self.skipped[event] += 1
+
+    async def _delete(self, status_id: str) -> None:
+        self._recent.pop(status_id, None)
+        post_id = f"masto:{self._host}/{status_id}"
+        deletion = {"id": post_id, "kind": "delete", "source": "mastodon"}
+        await self._writer.put(msgspec.json.encode(deletion), key=post_id)
 
     async def _receive(self, data: bytes, kind: Literal["create", "update"]) -> None:
         try:
@@ -263,6 +315,9 @@ class MastodonSource:
             self._newest = status.id
         then = self._cursor.advance(status.id) if newer else None
         await self._writer.put(msgspec.json.encode(post), key=post["id"], then=then)
+        self._recent[status.id] = status.edited_at
+        if len(self._recent) > RECENT:
+            del self._recent[next(iter(self._recent))]
 
 
 async def _events(stream: EventSource) -> AsyncIterator[tuple[str, bytes]]:

@@ -17,14 +17,16 @@ import msgspec
 from models.errors import ConfigError, Rejected
 from models.posts import decode_unique
 from streams.config.secrets import secret
+from streams.config.sources import SOURCES
 from streams.ingest.lines import refused_line
 
 __all__ = ["Sources", "owned"]
 
 LEAST_CHARS = 16
 UNNAMED = "http"  # the source of a token that stands alone
-RESERVED = frozenset(("bsky", "bluesky", "masto", "mastodon", "file", "unknown"))
-LIVE = ("bsky:", "masto:")  # ids of live sources, which a client may refer to
+PREFIXES = frozenset(source.prefix for source in SOURCES.values() if source.prefix)
+RESERVED = SOURCES.keys() - {UNNAMED} | PREFIXES | {"unknown"}
+LIVE = tuple(f"{prefix}:" for prefix in PREFIXES)  # ids of live sources, which a client may refer to
 IDS = ("id", "repost_of", "reply_to")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")
 _HASH = re.compile(r"sha256:([0-9a-f]{64})")

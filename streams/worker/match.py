@@ -15,6 +15,7 @@ from models.encoders.ready import Ready
 from models.moments import epoch_s
 from models.records import Alert, EmbeddedFrame, Frame, MatchedFrame, Origin, account_of
 from streams import metrics
+from streams.config.sources import SOURCES
 from streams.pipeline import stages
 from streams.releases.serving import Serving, restate
 from streams.view.live import LiveView
@@ -22,8 +23,6 @@ from streams.worker.keeping import keep_alerts
 from streams.worker.stage import Events, Handler
 
 __all__ = ["Match"]
-
-PLATFORMS = ("bluesky", "mastodon", "file")  # names that no token may take; those of partners are in the live view
 
 
 class Match(Handler):
@@ -98,7 +97,7 @@ class Match(Handler):
         languages = self.runtime.takeover.languages if waiting else set()
         for post in waiting:
             lang = post.lang if post.lang in languages else "other"
-            source = post.source if post.source in PLATFORMS else "other"
+            source = post.source if post.source in SOURCES else "other"  # names of partners are in the live view
             metrics.put_by.labels(post.put_by.reason if post.put_by else "order", lang, source).inc()
         for name, n in sum((Counter(stages.tally(one.frame)) for one in matched), Counter()).items():
             metrics.posts.labels("match", name).inc(n)

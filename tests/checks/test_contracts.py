@@ -19,7 +19,8 @@ from models.encoders.query_vectors import CachedEncoder
 from models.encoders.whitening import Whitening
 from streams.commands import attribute
 from streams.config import Settings
-from streams.ingest import SOURCES, bluesky, mastodon
+from streams.config.sources import SOURCES
+from streams.ingest import bluesky, mastodon
 from streams.ingest.http import _lines
 from streams.ingest.lines import open_lines, read_lines
 from streams.outputs import FORMATS
@@ -211,14 +212,24 @@ LINES = {
 
 def test_every_source_is_checked():
     assert set(SOURCES) == set(LINES) and len(SOURCES) == 5
+    assert {name for name, source in SOURCES.items() if not source.prefix} == {"file", "stdin", "http"}  # pass posts on
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_source_keeps_its_contract(name, tmp_path):
-    place, told = SOURCES[name]
     make, deletions = LINES[name]
-    assert told.endswith(".")
-    check_source(attribute(place), make(tmp_path), posts=2, deletions=deletions)
+    check_source(name, SOURCES[name], make(tmp_path), posts=2, deletions=deletions)
+
+
+@pytest.mark.parametrize("prefix", [None, "masto"])
+def test_a_source_is_refused_whose_row_does_not_say_which_ids_are_its_own(prefix, tmp_path):
+    with pytest.raises(AssertionError, match="prefix"):
+        check_source("bluesky", SOURCES["bluesky"]._replace(prefix=prefix), from_bluesky(tmp_path), 2, 1)
+
+
+def test_no_two_sources_share_a_name_or_a_prefix():
+    names = [*SOURCES, *(source.prefix for source in SOURCES.values() if source.prefix)]
+    assert len(set(names)) == len(names)
 
 
 # -- alert formats

@@ -14,7 +14,7 @@ from models.errors import ConfigError, ServiceError
 from models.posts import parse_post
 from models.pseudonyms import Pseudonyms
 from models.records import Origin
-from streams.ingest.bluesky import BlueskyConfig, BlueskySource, _Event, to_post
+from streams.ingest.bluesky import LONGEST, BlueskyConfig, BlueskySource, _Event, to_post
 from streams.ingest.cursor import Cursor
 from streams.ingest.live import ReconnectConfig
 from streams.pipeline import stages
@@ -155,7 +155,7 @@ async def test_posts_edits_and_deletions_arrive_in_order_whatever_else_is_sent(r
     jetstream = Jetstream([commit(1), identity(2), commit(2), b"\xff\xfe", '{"did": 5}', edit, delete, "hold"])
     async with ingesting(raw, jetstream, stall_s=30) as (source, writer):
         await until(lambda: writer.counts.sent == 6)
-    assert jetstream.asked == [{"wantedCollections": ["app.bsky.feed.post"]}]
+    assert jetstream.asked == [{"wantedCollections": ["app.bsky.feed.post"], "maxMessageSizeBytes": [str(LONGEST)]}]
     posts = [json.loads(x) for x in raw.lines() if x.startswith(b'{"id"')]
     assert [p["kind"] for p in posts if p["id"].endswith("3k1")] == ["create", "update", "delete"]
     assert source.skipped == Counter({"not a post": 1})
@@ -187,6 +187,30 @@ async def test_after_a_drop_it_asks_for_everything_since_shortly_before_the_last
     assert set(raw.ids()) == {f"bsky:{DID}/3k{n}" for n in (10, 20, 30)}
 
 
+async def test_a_record_of_any_length_holds_up_nothing_and_is_counted_where_no_broker_takes_it(raw):
+    noted, long = commit(3, note="\u0001" * 200_000), commit(4, text="\u0001" * 1_000_000)
+    jetstream = Jetstream([commit(1), noted, long, commit(5), "hold"])
+    async with ingesting(raw, jetstream, stall_s=30) as (source, writer):
+        await until(lambda: writer.counts.sent == 4)
+    posts = [json.loads(line) for line in raw.lines()]
+    assert {post["id"] for post in posts if "id" in post} == {f"bsky:{DID}/3k{n}" for n in (1, 3, 5)}
+    assert len(jetstream.asked) == 1 and writer.counts.oversized == 1 and not source.trouble
+
+
+async def test_an_event_that_ends_each_connection_is_told_until_it_is_passed(raw, monkeypatch):
+    monkeypatch.setattr("streams.ingest.bluesky.LONGEST", 5_000)
+    stuck = [commit(1), commit(2), commit(3, note="x" * 5_000), commit(4), "hold"]
+    jetstream = Jetstream(*[stuck] * 1_000)
+    async with ingesting(raw, jetstream, stall_s=30) as (source, writer):
+        await until(lambda: "message too big" in source.trouble, lambda: source.trouble)
+        tried = len(jetstream.asked)
+        await until(lambda: len(jetstream.asked) > tried + 1)
+        assert "message too big" in source.trouble
+        jetstream.scripts[:] = [[commit(2), commit(5), "hold"]]
+        await until(lambda: not source.trouble)
+    assert f"bsky:{DID}/3k5" in raw.ids() and f"bsky:{DID}/3k4" not in raw.ids()
+
+
 async def test_a_silent_server_is_left_and_asked_again(raw):
     jetstream = Jetstream([commit(1), "stall"], [commit(2), "hold"])
     async with ingesting(raw, jetstream, stall_s=0.2) as (_, writer):
@@ -210,9 +234,9 @@ async def test_a_server_that_is_away_is_tried_again_until_it_is_back(raw, unused
     reconnect = ReconnectConfig(stall_s=30, first_wait_s=0.01, longest_wait_s=0.05)
     config = BlueskyConfig(f"ws://127.0.0.1:{unused_tcp_port}/", reconnect=reconnect)
     with raw.writer(linger_s=0.005) as writer:
-        task = asyncio.create_task(BlueskySource(writer, config, Cursor(None)).run())
-        await asyncio.sleep(0.2)
-        assert not task.done()
+        source = BlueskySource(writer, config, Cursor(None))
+        task = asyncio.create_task(source.run())
+        await until(lambda: "Connect" in source.trouble)
         async with serve(Jetstream([commit(1), "hold"]), "127.0.0.1", unused_tcp_port):
             await until(lambda: writer.counts.sent == 1)
             task.cancel()

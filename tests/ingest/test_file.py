@@ -146,9 +146,10 @@ def test_a_time_that_is_none_holds_nothing_up(bad):
     assert Pace(ReplayConfig(speed=1)).wait_s(Head(created_at=bad), 100.0) == 0
 
 
-def test_a_file_is_played_at_its_rate(raw, tmp_path, monkeypatch):
+@pytest.fixture
+def clock(monkeypatch):
     class Clock(threading.Event):
-        """Nobody asks it to stop; who waits for it only lets the time pass."""
+        """Who waits for it only lets the time pass."""
 
         now = 100.0
 
@@ -158,9 +159,36 @@ def test_a_file_is_played_at_its_rate(raw, tmp_path, monkeypatch):
 
     clock = Clock()
     monkeypatch.setattr("streams.ingest.file.time", SimpleNamespace(monotonic=lambda: clock.now))
+    return clock
+
+
+def test_a_file_is_played_at_its_rate(raw, tmp_path, clock):
     path, sent_at = jsonl(tmp_path / "p.jsonl", 21), []
     ingest_file(raw.settings, path, ReplayConfig(rate=50), on_progress=lambda *_: sent_at.append(clock.now), stop=clock)
     assert sent_at == pytest.approx([100 + n / 50 for n in range(21)])
+
+
+@pytest.mark.parametrize(
+    "pace, expected",
+    [
+        ({"speed": 2}, [100, 101, 103, 103, 104, 106, 106, 107, 109]),  # the next round begins as the last one ends
+        ({"rate": 0.5}, [100 + 2 * n for n in range(9)]),  # and a rate goes on, or a file of one line would have none
+        ({"rate": 0.5, "speed": 2}, [100, 102, 104, 106, 108, 110, 112, 114, 116]),
+        ({"rate": 2, "speed": 2}, [100, 101, 103, 103, 104, 106, 106, 107, 109]),
+    ],
+)
+def test_every_round_of_a_loop_is_played_as_the_first(raw, tmp_path, clock, pace, expected):
+    path, sent_at = tmp_path / "p.jsonl", []
+    times = (1_770_000_000, 1_770_000_002, 1_770_000_006)
+    path.write_text("".join(json.dumps({"id": str(at), "text": "Water", "created_at": at}) + "\n" for at in times))
+
+    def note(posts, share):
+        sent_at.append(clock.now)
+        if posts == len(expected):
+            clock.set()
+
+    ingest_file(raw.settings, path, ReplayConfig(loop=True, **pace), on_progress=note, stop=clock)
+    assert sent_at == pytest.approx(expected)
 
 
 def test_a_second_run_goes_on_where_the_first_was_stopped(raw, tmp_path):

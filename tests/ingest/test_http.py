@@ -24,6 +24,7 @@ from models.pseudonyms import Pseudonyms
 from models.records import Origin
 from streams.commands.ingest import ingest
 from streams.config import load_settings
+from streams.config.sources import SOURCES
 from streams.ingest.http import HttpConfig, PostServer, _listening, _serve
 from streams.ingest.lines import refused_line
 from streams.ingest.tokens import Sources, owned
@@ -36,6 +37,7 @@ TOKEN = "a token of more than sixteen letters"
 OTHER = "the token of another source, as long"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 BOM = b"\xef\xbb\xbf"
+NAMES = [name for key, source in SOURCES.items() for name in (key, source.prefix) if name]
 VICTIMS = b'{"id":"bsky:did:plc:victim42","kind":"delete"}'
 KEPT = Pseudonyms(b"k" * 32, keep=True)
 
@@ -346,6 +348,13 @@ def test_a_token_must_be_given_and_be_long_enough(tmp_path, monkeypatch):
 def test_a_token_file_that_would_let_anybody_in_is_refused(tmp_path, content, why):
     (tmp_path / "tokens").write_text(content)
     with pytest.raises(ConfigError, match=why):
+        Sources.read(str(tmp_path / "tokens"))
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"http"}))
+def test_no_token_takes_the_name_or_the_prefix_of_a_source(tmp_path, name):
+    (tmp_path / "tokens").write_text(f"{name} {'x' * 20}")
+    with pytest.raises(ConfigError, match="no name"):
         Sources.read(str(tmp_path / "tokens"))
 
 

@@ -18,6 +18,9 @@ from streams.ingest.cursor import Cursor
 from streams.ingest.live import ReconnectConfig
 from streams.ingest.mastodon import (
     PAGE,
+    RECENT,
+    SPARED,
+    TOGETHER,
     MastodonConfig,
     MastodonSource,
     _decode,
@@ -30,6 +33,7 @@ from tests.hostile.test_cost import assert_in_proportion
 from tests.waiting import until
 
 TOKEN = "token of the test"
+BEAT_S = 0.05
 
 
 def status(number, content="<p>We need water</p>", **fields):
@@ -104,15 +108,18 @@ def test_boosts_name_what_they_repeat_and_what_is_not_public_or_has_no_text_is_l
 
 
 class Mastodon:
-    """A server that plays one script per stream connection, and a timeline for what was missed."""
+    """A server that plays one script per stream connection, with a timeline for what was missed."""
 
-    def __init__(self, *scripts, timeline=(), token=TOKEN):
+    def __init__(self, *scripts, timeline=(), token=TOKEN, shown=None, left=300):
         self.scripts, self.timeline, self.token = list(scripts), list(timeline), token
+        self.shown, self.left = shown, left  # statuses that it shows by their ids, as often; None: as before 4.3
         self.asked: list[str] = []
         self.page: bytes | None = None  # what the timeline answers whatever it is asked
+        self.most_beats = 0  # on one connection
         routes = [
             Route("/api/v1/streaming/{rest:path}", self.stream),
             Route("/api/v1/timelines/{rest:path}", self.missed),
+            Route("/api/v1/statuses", self.by_ids),
         ]
         self.app = Starlette(routes=routes)
         self.ended = asyncio.Event()
@@ -128,9 +135,12 @@ class Mastodon:
         yield ":)\n"
         for event in events:
             yield event
-        while end == "beat" and not self.ended.is_set():  # nothing but heartbeats, for a while
+        beats = 0
+        while end == "beat" and not self.ended.is_set():  # nothing but heartbeats
             yield ":thump\n"
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(BEAT_S)
+            beats += 1
+            self.most_beats = max(self.most_beats, beats)
         if end != "drop":
             await self.ended.wait()
 
@@ -140,6 +150,17 @@ class Mastodon:
             return Response(self.page)
         newer = [s for s in self.timeline if int(s["id"]) > int(request.query_params["min_id"])]
         return JSONResponse(newer[: int(request.query_params["limit"])][::-1])  # newest first, as the server does
+
+    async def by_ids(self, request):
+        ids = request.query_params.getlist("id[]")
+        self.asked.append(f"statuses of {len(ids)}")
+        if self.shown is None:
+            return JSONResponse({"error": "Not Found"}, 404)
+        self.left -= 1
+        left = {"X-RateLimit-Remaining": str(self.left)}
+        if isinstance(self.shown, bytes):
+            return Response(self.shown, headers=left)
+        return JSONResponse([s for s in self.shown if s["id"] in ids], 422 if len(ids) > TOGETHER else 200, left)
 
 
 def sse(event, data):
@@ -233,8 +254,8 @@ async def test_after_a_drop_what_was_missed_is_read_from_the_timeline_oldest_fir
     async with ingesting(raw, mastodon) as (_, writer):
         await until(lambda: writer.counts.sent == 90)
     assert set(raw.ids()) == {f"masto:127.0.0.1/{status(n)['id']}" for n in (1, *range(2, 90), 100)}
-    pages = ["timelines/public"] * 3
-    assert [asked.split("?")[0] for asked in mastodon.asked] == ["streaming/public", "streaming/public", *pages]
+    rest = ["timelines/public"] * 3 + ["statuses of 1"]
+    assert [asked.split("?")[0] for asked in mastodon.asked] == ["streaming/public", "streaming/public", *rest]
 
 
 @pytest.fixture
@@ -280,14 +301,65 @@ async def test_a_timeline_that_is_no_list_of_posts_is_told_and_asked_for_again(r
         await until(lambda: writer.counts.sent == 1 and not source.trouble)
 
 
+def gone_and_edited(raw):
+    """The numbers of what was deleted, and what was edited to which text."""
+    posts = [json.loads(line) for line in raw.lines()]
+    gone = {int(p["id"][-4:]) for p in posts if p["kind"] == "delete"}
+    return gone, {int(p["id"][-4:]): p["text"] for p in posts if p["kind"] == "update"}
+
+
+async def test_after_a_break_what_was_deleted_or_edited_meanwhile_is_learnt_of_what_was_sent_last(raw):
+    at = "2026-02-01T08:05:00.000Z"
+    posts = {n: status(n) for n in range(RECENT + 30)} | {28: status(28, edited_at=at), 29: status(29)}
+    after = posts | {100: status(100, "<p>Nothing needed</p>", edited_at=at), 300: status(300)}
+    shown = [post for n, post in after.items() if n not in (5, 50, 229)]  # 5 was sent too long ago
+    first = [sse("update", post) for post in posts.values()]
+    mastodon = Mastodon([*first, "drop"], [sse("update", status(301)), "hold"], timeline=[status(300)], shown=shown)
+    async with ingesting(raw, mastodon) as (_, writer):
+        await until(lambda: writer.counts.sent == len(posts) + 2 + 3)
+    assert gone_and_edited(raw) == ({50, 229}, {100: "Nothing needed"})
+    assert mastodon.asked[3:] == [f"statuses of {TOGETHER}"] * (RECENT // TOGETHER)
+
+
+async def test_what_the_stream_told_before_a_break_is_not_told_again(raw):
+    edited = status(2, "<p>We need food</p>", edited_at="2026-02-01T08:05:00.000Z")
+    script = [sse("update", status(1)), sse("update", status(2)), sse("update", status(3))]
+    script += [sse("status.update", edited), sse("delete", status(3)["id"]), "drop"]
+    mastodon = Mastodon(script, [sse("update", status(4)), "hold"], shown=[status(1), edited])
+    async with ingesting(raw, mastodon) as (_, writer):
+        await until(lambda: writer.counts.sent == 6)
+    assert gone_and_edited(raw) == ({3}, {2: "We need food"}) and mastodon.asked[-1] == "statuses of 2"
+
+
+@pytest.mark.parametrize(
+    "shown, told", [(None, "404 Not Found"), (b"<html>", "is not learnt of 2"), (b"[]", "none of 2"), ([], "none of 2")]
+)
+async def test_a_server_that_does_not_show_posts_by_their_ids_loses_none_and_is_read_on(raw, caplog, shown, told):
+    first = [sse("update", status(1)), sse("update", status(2)), "drop"]
+    mastodon = Mastodon(first, [sse("update", status(3)), "hold"], shown=shown)
+    async with ingesting(raw, mastodon) as (_, writer):
+        await until(lambda: writer.counts.sent == 3)
+    assert gone_and_edited(raw) == (set(), {}) and told in caplog.text
+    assert status(1)["id"] not in caplog.text
+
+
+async def test_requests_are_left_for_the_posts_that_a_next_break_will_miss(raw, caplog):
+    posts = [status(n) for n in range(3 * TOGETHER)]
+    script = [*(sse("update", post) for post in posts), "drop"]
+    mastodon = Mastodon(script, [sse("update", status(900)), "hold"], shown=posts[1:], left=SPARED + 1)
+    async with ingesting(raw, mastodon) as (_, writer):
+        await until(lambda: writer.counts.sent == len(posts) + 2)
+    assert [asked for asked in mastodon.asked if asked.startswith("statuses")] == [f"statuses of {TOGETHER}"] * 2
+    assert gone_and_edited(raw) == ({0}, {}) and f"is not learnt of {TOGETHER} of the" in caplog.text
+
+
 async def test_heartbeats_hold_the_connection_and_silence_ends_it(raw):
-    mastodon = Mastodon([sse("update", status(1)), "beat"])
-    async with ingesting(raw, mastodon, stall_s=0.3) as (_, writer):
-        await until(lambda: writer.counts.sent == 1)
-        await asyncio.sleep(0.7)
-        assert len(mastodon.asked) == 1
+    stall_s, beating = 6 * BEAT_S, [sse("update", status(1)), "beat"]
+    mastodon = Mastodon(*[beating] * 1000)  # a busy machine may miss beats, and one connection outlives the silence
+    async with ingesting(raw, mastodon, stall_s=stall_s):
+        await until(lambda: mastodon.most_beats > 2 * stall_s / BEAT_S)
     mastodon = Mastodon([sse("update", status(1)), "stall"], [sse("update", status(2)), "hold"])
-    async with ingesting(raw, mastodon, stall_s=0.3) as (_, writer):
+    async with ingesting(raw, mastodon, stall_s=stall_s) as (_, writer):
         await until(lambda: writer.counts.sent == 2)
 
 
