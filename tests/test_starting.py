@@ -124,7 +124,7 @@ def test_fausts_own_command_with_its_defaults_listens_nowhere_but_where_the_sett
         ("flod", r"no such bundle, folder or hub id: 'flod' \(did you mean 'flood'\?\); bundled are reader and flood"),
         ("/srv/encoders/none", "no such bundle, folder or hub id"),
         ("./encoders/none", "no such bundle, folder or hub id"),
-        ("encoders/none", r"no folder here, and as a hub id run by torch: install crisis-streams\[torch\]"),
+        ("encoders/none", r"no folder here, and as a hub id run by torch: pip install '\.\[torch\]'"),
     ],
 )
 def test_an_encoder_that_is_not_there_is_told_before_anything_is_asked_to_be_installed(ref, told):

@@ -1,5 +1,7 @@
 """The training and evaluation sets under CRISIS_DATA: which are read, by whose leave, and as what.
 
+python -m training.data        # the sets that jobs read: what each holds, its terms, where it can be had, is it here
+
 `training_pairs` gives only rows whose licence lets the trained weights be handed on: no non-commercial, research-only
 or unstated terms, no test set, no tweets. `SOURCES` lists each source with its licence; what is left out is listed too,
 with the reason, so that nothing is skipped silently.
@@ -7,14 +9,28 @@ with the reason, so that nothing is skipped silently.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
+import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
 
-from training.files import DataError, read_aligned, read_json, read_lines, read_rows, read_table
+from training.files import (
+    DataError,
+    data_dir,
+    files_of,
+    numbered_lines,
+    read_aligned,
+    read_json,
+    read_lines,
+    read_rows,
+    read_table,
+)
+from training.sets import DATA_SETS, DataSet
 
 __all__ = [
     "LEFT_OUT",
@@ -112,7 +128,7 @@ def training_pairs(root: Path, sources: tuple[str, ...] = tuple(SOURCES)) -> Pai
 def _all_rows(root: Path, wanted: frozenset[str]) -> Iterator[tuple[str, str, str, str]]:
     """(english, text, lang, source) of every wanted row."""
     if "tatoeba-train" in wanted:
-        for path in sorted((root / "tatoeba-train").glob("*.tsv.gz")):
+        for path in files_of(root / "tatoeba-train", "*.tsv.gz"):
             lang = path.name.removesuffix(".tsv.gz")
             for row in read_rows(path):
                 yield row["en"], row["xx"], lang, "tatoeba-train"
@@ -178,3 +194,64 @@ def unique_texts(texts: list[str]) -> tuple[list[str], np.ndarray]:
     place: dict[str, int] = {}
     index = np.fromiter((place.setdefault(t, len(place)) for t in texts), dtype=np.int32, count=len(texts))
     return list(place), index
+
+
+def rows_here(folder: Path, known: DataSet) -> int:
+    """How many rows of a set are there, headers and empty lines not counted. Raises DataError where a file is missing
+    or damaged."""
+    found = [files_of(folder, pattern) for pattern in known.files][0]
+    headers = sum(".tsv" in path.suffixes for path in found)
+    return sum(bool(line) for path in found for _, line in numbered_lines(path)) - headers
+
+
+def about(name: str, known: DataSet, state: str) -> str:
+    """What a reader must know of a set; `state`: its rows, or that it is missing."""
+    licences = [SOURCES[source] for source in known.sources]
+    if len(licences) > 1:
+        licences = [f"{source} {licence}" for source, licence in zip(known.sources, licences, strict=True)]
+    parts = {
+        "holds": known.holds,
+        "files": f"{' '.join(known.files)}: {known.columns}",
+        "teaches": known.learnt,
+        "judges": known.judges,
+        "licence": known.licence or "; ".join(licences),
+        "from": known.origin,
+    }
+    lines = [
+        textwrap.fill(f"    {part:9}{said}", 120, subsequent_indent=" " * 13, break_on_hyphens=False)
+        for part, said in parts.items()
+        if said
+    ]
+    return "\n".join([f"{name}  {state}", *lines, ""])
+
+
+def command(argv: Sequence[str] | None = None) -> None:
+    """Print the table of sets. Ends with 1 where there is no data folder, or none of the sets in it."""
+    argparse.ArgumentParser(
+        "python -m training.data", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args(argv)
+    root, wrong = None, ""
+    try:
+        root = data_dir()
+    except DataError as error:
+        wrong = f"error: {error}"
+    here = 0
+    for name, known in DATA_SETS.items():
+        state = "missing"
+        try:
+            if root:
+                state = f"{rows_here(root / name, known):,} rows"
+                here += 1
+        except DataError as error:
+            state = str(error).partition(": it holds ")[0]
+        print(about(name, known, state))
+    print("Never in shipped weights:", "; ".join(f"{name} ({reason})" for name, reason in LEFT_OUT.items()))
+    if root and not here:
+        wrong = f"error: none of the sets is in {root}: set CRISIS_DATA to the folder with a folder of each set's name"
+    if wrong:
+        sys.exit(wrong)
+    print(f"{here} of {len(DATA_SETS)} sets are in {root}")
+
+
+if __name__ == "__main__":
+    command()

