@@ -59,8 +59,11 @@ class Pipeline:
     def read(self, texts: Sequence[str], at: float = 0.0) -> Read:
         """Read texts in the order they came. at: epoch seconds they are of; 0 where time does not matter.
 
-        Raises Rejected for what is no text of a post (a NUL, more than 10,000 characters). Blocking.
+        Raises Rejected for what is no text of a post (a NUL, half a surrogate pair, more than 10,000 characters), and
+        TypeError for a string: its letters would be the texts. Blocking.
         """
+        if isinstance(texts, str):
+            raise TypeError(f"read takes a list of texts, and {texts[:60]!r} is one: read([text])")
         posts = [self._post(number, text, at) for number, text in enumerate(texts, self._posts)]
         vectors = self.encoder.encode([post.text for post in posts])
         packed = vectors.astype("<f2")  # as frames carry them
@@ -91,7 +94,10 @@ class Pipeline:
 
     @staticmethod
     def _post(number: int, text: str, at: float) -> Post:
-        line = msgspec.json.encode({"id": f"text/{number}", "text": text})
+        try:
+            line = msgspec.json.encode({"id": f"text/{number}", "text": text})
+        except UnicodeEncodeError as error:
+            raise Rejected("lone_surrogate", f"text {number} holds half a surrogate pair: {error}") from error
         post = parse_post(line, seen_at=at, author_key=b"", empty_ok=True)
         if not isinstance(post, Post):
             raise Rejected("bad_json", f"text {number} is no post")

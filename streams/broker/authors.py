@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 
 import msgspec
 from msgspec import Struct
@@ -11,7 +10,7 @@ from msgspec import Struct
 from models.posts import split_lines
 from models.pseudonyms import OFFLINE, Pseudonyms
 from models.records import account_of
-from streams.broker.reading import open_topic
+from streams.broker.reading import read_values
 from streams.config import Settings
 
 __all__ = ["posts_of"]
@@ -38,10 +37,11 @@ def posts_of(settings: Settings, author: str, pseudonyms: Pseudonyms = OFFLINE) 
     """Ids of the posts on posts.raw whose `author`, or whose account (what stands before the first slash), is this.
 
     The account may be named by its pseudonym, as pages show it.
-    Reads the whole topic: minutes where it holds millions. Raises ServiceError if the broker or the topic is not there.
+    Reads the whole topic: minutes where it holds millions. Raises ServiceError if the broker or the topic is not there,
+    or goes.
     """
     found: dict[str, None] = {}
-    for value in _records(settings):
+    for value in read_values(settings, "posts.raw"):  # what transactions took back too: it does no harm here
         for line in split_lines(value):
             with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 post = _decode(line)
@@ -50,13 +50,3 @@ def posts_of(settings: Settings, author: str, pseudonyms: Pseudonyms = OFFLINE) 
                 if post_id and (author in accounts or (post.author and same_name(post.author, author))):
                     found[post_id] = None
     return list(found)
-
-
-def _records(settings: Settings) -> Iterator[bytes]:
-    """What transactions took back too, and what they may yet commit: what is never read does no harm here."""
-    with open_topic(settings, "posts.raw", "crisis-forget") as (consumer, parts):
-        consumer.seek_to_beginning(*parts)
-        ends = consumer.end_offsets(parts)
-        while any(consumer.position(part) < ends[part] for part in parts):
-            for records in consumer.poll(timeout_ms=500).values():
-                yield from (record.value for record in records if record.value)

@@ -18,6 +18,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from streams.broker.backoff import end_task, stop_if_cancelled, until_done
 from streams.broker.connect import client_options, reaching, threaded_options
+from streams.broker.reading import read_to
 from streams.broker.topics import require_topics
 from streams.config import Settings
 
@@ -57,12 +58,14 @@ class Compacted:
         return self._stack.enter_context(contextlib.closing(KafkaProducer(**self._options, acks="all")))
 
     def read(self, end: int | None = None) -> Records:
-        """What was not read before, up to the offset `end`, or to where the topic ends now."""
+        """What was not read before, up to the offset `end`, or to where the topic ends now.
+
+        Raises ServiceError if the broker goes.
+        """
         if end is None:
             end = self._consumer.end_offsets([self._part])[self._part]
-        found: list[Any] = []
-        while self._consumer.position(self._part) < end:
-            found += [r for records in self._consumer.poll(timeout_ms=500).values() for r in records]
+        found = [record for _, records in read_to(self._consumer, {self._part: end}) for record in records]
+        self._consumer.seek(self._part, end)  # what came along from behind it is read the next time
         return found
 
     def write(self, changes: Mapping[bytes, bytes | None]) -> list[int]:

@@ -14,7 +14,7 @@ from models.posts import split_lines
 from models.records import Origin, Reject
 from models.undecodable import UNDECODABLE
 from streams.broker.connect import reaching, threaded_options
-from streams.broker.reading import open_topic
+from streams.broker.reading import open_topic, read_records, read_to
 from streams.broker.topics import INPUTS, TURNS
 from streams.config import Settings
 
@@ -35,7 +35,7 @@ READS = INPUTS | {"waiting": "posts.waiting"}  # stage that refuses → the topi
 # The turn of frames that were refused and are sent again: a lane of their own with offsets of its own, or they would be
 # taken for what was done long ago. A multiple of TURNS: what is put by of them waits in the partitions of turns 1 to 3.
 RETRIED = 3 * TURNS
-READ_S = 30.0
+SENT_S = 30.0
 MARKED = 10_000  # places in one record: a tenth of what a broker takes
 
 
@@ -95,13 +95,8 @@ def mark_retried(settings: Settings, places: Iterable[str]) -> None:
 
 def _records(settings: Settings) -> Iterator[tuple[str, bytes]]:
     """(place, value) of all that posts.rejected holds now."""
-    with open_topic(settings, "posts.rejected", "crisis-rejected") as (consumer, parts):
-        consumer.seek_to_beginning(*parts)
-        ends = consumer.end_offsets(parts)
-        while any(consumer.position(part) < ends[part] for part in parts):
-            for records in consumer.poll(timeout_ms=500).values():
-                for record in records:
-                    yield f"{record.partition}:{record.offset}", record.value or b""
+    for record in read_records(settings, "posts.rejected", client_id="crisis-rejected"):
+        yield f"{record.partition}:{record.offset}", record.value or b""
 
 
 def records_of(settings: Settings, rejects: Iterable[Reject]) -> Iterator[tuple[Reject, bytes | None]]:
@@ -146,9 +141,9 @@ def send_again(settings: Settings, topic: str, values: Iterable[tuple[int, bytes
             name = settings.topics.name(topic)
             known = len(producer.partitions_for(name) or ()) or 1
             sent = [producer.send(name, value=value, partition=partition % known) for partition, value in values]
-            producer.flush(READ_S)
+            producer.flush(SENT_S)
             for future in sent:
-                future.get(READ_S)
+                future.get(SENT_S)
     return len(sent)
 
 
@@ -161,7 +156,7 @@ def _record(consumer: KafkaConsumer, origin: Origin) -> bytes | None:
     consumer.pause(*consumer.assignment())
     consumer.resume(part)
     consumer.seek(part, origin.offset)
-    for _ in range(int(READ_S)):
-        if records := consumer.poll(timeout_ms=1000, max_records=1).get(part):
+    for _, records in read_to(consumer, {part: origin.offset + 1}, max_records=1):
+        if records:
             return records[0].value if records[0].offset == origin.offset else None
     return None

@@ -8,22 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from kafka import KafkaConsumer, TopicPartition
-
-from models.errors import ServiceError
 from models.undecodable import UNDECODABLE
-from streams.broker.reading import open_topic, seek_to
+from streams.broker.reading import open_topic, read_to, seek_to
 from streams.config import Settings
 
 __all__ = ["Part", "Record", "State", "newest_states", "oldest_states"]
 
 log = logging.getLogger(__name__)
-
-SILENT_S = 30.0  # nothing came for so long, and there should be more
 
 T = TypeVar("T")
 
@@ -112,7 +106,8 @@ def newest_states(
         begins, ends = consumer.beginning_offsets(parts), consumer.end_offsets(parts)
         length = sum(ends[part] - begins[part] for part in parts)
         for number, look in enumerate((newest.told, newest.shown), 1):
-            for left, records in _through(settings, consumer, begins, ends):
+            consumer.seek_to_beginning(*parts)
+            for left, records in read_to(consumer, ends):
                 yield Part(number * length - left, 2 * length, look(records))
 
 
@@ -125,32 +120,10 @@ def oldest_states(settings: Settings, topic: str, decode: Callable[[bytes], T], 
     with open_topic(settings, topic, "crisis-states") as (consumer, parts):
         ends = consumer.end_offsets(parts)
         seek_to(consumer, parts, since)
-        begins = {part: consumer.position(part) for part in parts}
-        firsts = {part: min(begins[part] + 1, ends[part]) for part in parts}
-        for _, records in _through(settings, consumer, begins, firsts):
+        firsts = {part: min(consumer.position(part) + 1, ends[part]) for part in parts}
+        for _, records in read_to(consumer, firsts):
             for record in records:
                 if record.value and record.timestamp <= until * 1000:
                     with contextlib.suppress(*UNDECODABLE):
                         states.append(decode(record.value))
     return states
-
-
-def _through(
-    settings: Settings, consumer: KafkaConsumer, begins: dict[TopicPartition, int], ends: dict[TopicPartition, int]
-) -> Iterator[tuple[int, list[Record]]]:
-    """Records from here to there, some at a time, each time with the number of offsets that are left."""
-    for part, begin in begins.items():
-        consumer.seek(part, begin)
-
-    def left() -> int:
-        return sum(max(0, end - consumer.position(part)) for part, end in ends.items())
-
-    ahead, heard = left(), time.monotonic()
-    while ahead:
-        found = consumer.poll(timeout_ms=500)
-        before, ahead = ahead, left()
-        if ahead != before:
-            heard = time.monotonic()
-        elif time.monotonic() - heard > SILENT_S:
-            raise ServiceError(f"{settings.broker.bootstrap} has given nothing for {SILENT_S:.0f} s")
-        yield ahead, [record for part, some in found.items() for record in some if record.offset < ends[part]]

@@ -145,7 +145,10 @@ async def _run(
 ) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for sig in (signal.SIGINT, signal.SIGTERM):
+    stops = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # a terminal that closes, but for one who asked `nohup`
+        stops.append(signal.SIGHUP)
+    for sig in stops:
         loop.add_signal_handler(sig, stopped.set)
     redis = connect(settings.redis)
     view = LiveView(redis, settings)

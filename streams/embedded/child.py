@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["Child"]
+__all__ = ["Child", "guarded"]
 
 STOP_S = 10.0
 GUARD = """
@@ -28,6 +28,14 @@ exit $status
 """
 
 
+def guarded(args: Sequence[str | Path]) -> list[str]:
+    """What runs a command until standard input closes, or it ends by itself: with its status, as shells tell it.
+
+    Give it a pipe for standard input, and a session of its own: the guard must live through what ends us.
+    """
+    return ["sh", "-c", GUARD, "sh", *map(str, args)]
+
+
 class Child:
     """Starts at once; output goes to the file `log`. Its session is its own: Ctrl-C reaches only us."""
 
@@ -35,7 +43,7 @@ class Child:
         self.log = log
         with log.open("wb") as out:
             self._shell = subprocess.Popen(
-                ["sh", "-c", GUARD, "sh", *map(str, args)],
+                guarded(args),
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT,

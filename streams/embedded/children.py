@@ -1,4 +1,4 @@
-"""Child processes of the demo: started in order, watched, stopped in reverse order."""
+"""Child processes of the demo: started in order, watched, stopped in reverse order, and gone when we are killed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from models.errors import ServiceError
+from streams.embedded.child import guarded
 
 __all__ = ["Children"]
 
@@ -43,13 +44,11 @@ class Children:
         with (self.log_dir / f"{name}.log").open("ab") as log:
             # A session of its own: Ctrl-C reaches only us, and we stop the children in order.
             child = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                *args,
+                *guarded([sys.executable, "-m", *args]),
                 env={**os.environ, **env},
                 stdout=log,
                 stderr=log,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE,  # the guard ends the child when it closes
                 start_new_session=True,
             )
         if self._stopping:  # the stop came while it was being started, and does not know of it
@@ -84,7 +83,7 @@ class Children:
         for name in reversed(list(self._running)):
             child = self._running.pop(name)
             if child.returncode is None:
-                child.send_signal(signal.SIGTERM)
+                child.stdin.close()
                 try:
                     await asyncio.wait_for(child.wait(), STOP_S)
                 except TimeoutError:

@@ -7,7 +7,7 @@ from pathlib import Path
 from models.errors import Rejected
 from models.pseudonyms import OFFLINE
 from models.records import Frame, Origin, Post
-from streams.broker.reading import open_topic, seek_to
+from streams.broker.reading import read_records
 from streams.config import Settings
 from streams.ingest.lines import open_lines, read_frames
 from streams.pipeline import stages
@@ -31,17 +31,12 @@ async def posts_of_file(path: Path) -> list[Post]:
 def posts_of_stream(settings: Settings, since_at: float) -> list[Post]:
     """The posts of posts.clean that were written since this time (epoch seconds), as they stand now."""
     found: list[tuple[float, Frame]] = []
-    with open_topic(settings, "posts.clean") as (consumer, parts):
-        ends = consumer.end_offsets(parts)
-        seek_to(consumer, parts, since_at)
-        while any(consumer.position(p) < ends[p] for p in parts):
-            for records in consumer.poll(timeout_ms=500).values():
-                for record in records:
-                    written_at = record.timestamp / 1000
-                    if written_at < since_at:  # brokers find a batch, not a record
-                        continue
-                    try:
-                        found += [(written_at, f) for f in decode_frames(record.value or b"", Frame)]
-                    except Rejected:  # the workers refuse and count it; nothing to compare here
-                        continue
+    for record in read_records(settings, "posts.clean", since_at):
+        written_at = record.timestamp / 1000
+        if written_at < since_at:  # brokers find a batch, not a record
+            continue
+        try:
+            found += [(written_at, f) for f in decode_frames(record.value or b"", Frame)]
+        except Rejected:  # the workers refuse and count it; nothing to compare here
+            continue
     return at_the_end([frame for _, frame in sorted(found, key=lambda f: (f[0], f[1].origin))])

@@ -8,7 +8,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from models.errors import ServiceError
+from models.errors import ConfigError, ServiceError
 from models.pseudonyms import Link
 from streams.config import Settings
 from streams.config.secrets import secret
@@ -64,14 +64,25 @@ def ask_link(settings: Settings, post_id: str, url: str | None = None) -> Link:
     return _ask(settings, url, "/open", {"post": post_id}, Link)
 
 
-def _of_file(line: str) -> str:
-    """The token of a line `name role token`, or of one that is nothing else."""
-    words = line.split()
-    return words[2] if len(words) == 3 and words[1] in ("look", "label", "administer") else line
+def _token(settings: Settings) -> str | None:
+    """Of whoever asks, or that of a file that names nobody. Raises ConfigError where neither tells it.
+
+    Never that of a line `name role token`: what is asked goes on the record under that name.
+    """
+    file = settings.dashboard.token_file
+    if (own := secret(None, "CRISIS_DASHBOARD_TOKEN")) or file is None:
+        return own
+    line = secret(file) or ""
+    if len(line.split()) > 1 or line.startswith(("#", "sha256:")):
+        raise ConfigError(
+            f"{file} is not one token for everybody, so it does not say who asks: set CRISIS_DASHBOARD_TOKEN to your "
+            "own (`crisis token NAME` makes one)"
+        )
+    return line
 
 
 def _ask(settings: Settings, url: str | None, path: str, asked: dict[str, Any], kind: type[T]) -> T:
-    token = secret(None, "CRISIS_DASHBOARD_TOKEN") or _of_file(secret(settings.dashboard.token_file) or "")
+    token = _token(settings)
     base = (url or base_url(settings)).rstrip("/")
     try:
         answer = httpx.get(

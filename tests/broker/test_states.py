@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka import KafkaProducer
 
 from models.errors import ServiceError
-from streams.broker import states
+from streams.broker import reading
 from streams.broker.states import Newest, newest_states, oldest_states
 from streams.broker.topics import make_topics
 from streams.config import load_settings
@@ -82,7 +82,7 @@ def test_an_empty_topic_has_no_states_and_one_that_is_not_there_is_told(settings
 
 def test_a_broker_that_gives_nothing_more_is_told(settings, monkeypatch):
     write(settings, [(b"1", b"1")])
-    monkeypatch.setattr(states, "SILENT_S", 0.0)
+    monkeypatch.setattr(reading, "SILENT_S", 0.0)
     monkeypatch.setattr("kafka.KafkaConsumer.poll", lambda *args, **options: {})
     with pytest.raises(ServiceError, match="has given nothing for"):
         list(newest_states(settings, "alerts", int, revision))

@@ -141,3 +141,23 @@ def test_redis_ends_when_its_parent_is_killed(embedded_redis_url):
     )
     assert parent.returncode == -signal.SIGKILL
     wait_until(lambda: not is_open(int(parent.stdout)), lambda: "Redis outlived its parent")
+
+
+def test_children_end_when_their_parent_is_killed(tmp_path):
+    script = (
+        "import asyncio, pathlib\n"
+        "from streams.embedded.children import Children\n"
+        "async def run():\n"
+        f"    async with Children(pathlib.Path({str(tmp_path)!r})) as children:\n"
+        "        await children.start('broker', ['streams.embedded', '--port', '0'], {})\n"
+        "        await children.any_death()\n"
+        "asyncio.run(run())\n"
+    )
+    log = tmp_path / "broker.log"
+    with subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2]) as parent:
+        try:
+            wait_until(lambda: parent.poll() is not None or (log.exists() and log.read_text().endswith("\n")))
+        finally:
+            parent.kill()
+    port = int(log.read_text().strip().rpartition(":")[2])
+    wait_until(lambda: not is_open(port), lambda: "the broker outlived its parent")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import doctest
+import json
 
 import numpy as np
 import pytest
 
 from models import open_pipeline, pipeline
 from models.errors import Rejected
+from models.posts import parse_post
 from streams.commands.replay import replay_file
 from streams.config import load_settings
 from tests.ingest.conftest import jsonl
@@ -42,9 +44,16 @@ def test_clusters_go_on_from_call_to_call_and_posts_are_read_as_a_worker_reads_t
         opened.cluster_of("text/99")
 
 
-def test_what_is_no_text_is_refused():
-    with pytest.raises(Rejected):
-        open_pipeline("flood").read(["a\0b"])
+def test_what_is_no_text_is_refused_for_the_reason_that_a_worker_tells_and_one_text_is_not_read_by_its_letters():
+    opened = open_pipeline("flood")
+    for text, reason in (("a\0b", "nul_byte"), ("water \ud83d", "lone_surrogate"), ("x" * 10_001, "text_too_long")):
+        with pytest.raises(Rejected) as told:
+            parse_post(json.dumps({"id": "1", "text": text}).encode(), seen_at=0.0, author_key=b"")
+        with pytest.raises(Rejected) as refused:
+            opened.read(["We need water", text])
+        assert refused.value.reason == told.value.reason == reason
+    with pytest.raises(TypeError, match=r"'We need water now' is one: read\(\[text\]\)"):
+        opened.read("We need water now")
 
 
 def test_the_package_alone_loads_no_encoder():

@@ -7,7 +7,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from models.errors import ServiceError
+from models.errors import ConfigError, ServiceError
+from streams.commands.open import open_post
 from streams.commands.search import search as command
 from streams.config import load_settings
 from streams.search.client import base_url
@@ -54,6 +55,41 @@ def test_a_token_is_sent_along_and_a_missing_one_explained(redis_url, tmp_path):
         assert "set CRISIS_DASHBOARD_TOKEN" in str(run(server.url, "water").exception)
         result = CliRunner().invoke(command, ["trapped", "--url", server.url], obj=settings)
         assert result.exit_code == 0 and "collapsed roof" in result.stdout
+
+
+ADA = "ada administer a-token-of-ada-that-is-long"
+BOB = "bob label a-token-of-bob-that-is-long"
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        f"{ADA}\n{BOB}\n",
+        f"# of the shift\n{ADA}\n",
+        f"#\n{ADA}\n",
+        "sha256:" + "0" * 64,
+        f"ada label sha256:{'0' * 64}",
+    ],
+)
+def test_a_token_file_that_does_not_say_who_asks_gives_nobody_s_token_and_the_error_says_what_to_set(tmp_path, tokens):
+    (tmp_path / "tokens").write_text(tokens)
+    settings = load_settings(dashboard={"token_file": str(tmp_path / "tokens")})
+    for asking in (command, open_post):
+        with pytest.raises(ConfigError, match=f"{tmp_path}/tokens .* CRISIS_DASHBOARD_TOKEN"):
+            CliRunner().invoke(asking, ["x", "--url", "http://127.0.0.1:9"], obj=settings, catch_exceptions=False)
+
+
+def test_who_asks_with_a_token_of_their_own_stands_on_the_record_whoever_stands_first_in_the_file(
+    redis_url, tmp_path, monkeypatch
+):
+    (tmp_path / "tokens").write_text(f"{ADA}\n{BOB}\n")
+    settings = settings_for(redis_url, token_file=str(tmp_path / "tokens"), access_log=str(tmp_path / "access.log"))
+    monkeypatch.setenv("CRISIS_DASHBOARD_TOKEN", BOB.split()[-1])
+    with served(settings, [frame(POSTS)]) as server:
+        result = CliRunner().invoke(command, ["trapped", "--url", server.url], obj=settings)
+    assert result.exit_code == 0 and "collapsed roof" in result.stdout
+    entries = [json.loads(line) for line in (tmp_path / "access.log").read_text().splitlines()]
+    assert {(one["who"], one["role"]) for one in entries} == {("bob", "label")}
 
 
 @pytest.mark.parametrize(
