@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models import signs
 from models.alerts import make_alerts
 from models.language import LANGUAGES
 from models.queries import load_queries
@@ -14,7 +15,7 @@ from models.records import Match, Post
 from models.signs import signs_in, words_of_signs
 from models.words import any_of, folded
 
-KNOWN = st.sampled_from(sorted(words_of_signs()["children"]))
+KNOWN = st.sampled_from(sorted({lang for lists in words_of_signs().values() for lang in lists}))
 WATER = next(q for q in load_queries() if q.id == "need.water")
 
 
@@ -35,6 +36,13 @@ WATER = next(q for q in load_queries() if q.id == "need.water")
         ("zh", "老人和孩子被困在屋顶", ["children", "older people", "trapped"]),
         ("ja", "車椅子の祖母が屋根の上にいます", ["older people", "disability", "trapped"]),
         ("pt-BR", "a água subiu e minha avó não anda", ["older people", "disability", "drowning"]),
+        ("en", "STRANDED, neck-deep; Lolo and Lola stuck on 2nd flr", ["older people", "trapped", "drowning"]),
+        ("en", "we are running out of food, two hours left to give", []),
+        ("tl", "NASA BUBONG na kami, may baby, dialysis si lola", ["babies", "older people", "dialysis", "trapped"]),
+        ("hi-Latn", "dadi chhat par hai, insulin khatam", ["older people", "insulin", "trapped"]),
+        ("ne", "छोरी र गर्भवती दिदी घरभित्र पुरिएका छन्", ["children", "pregnant", "trapped"]),
+        ("my", "ကလေးနဲ့ အဘွား ပိတ်မိနေတယ်", ["children", "older people", "trapped"]),
+        ("el", "ΓΙΑΓΙΆ και μωρό στα κεραμίδια, χωρίς ινσουλίνη", ["babies", "older people", "insulin", "trapped"]),
         ("nl", "we have an infant here", ["babies"]),  # no list of its own: the English one
         ("en", "lovely weather for football today", []),
         ("es", "los vecinos son buenos", []),  # a child in English, "they are" in Spanish
@@ -69,6 +77,13 @@ def test_any_text_is_looked_through_whatever_its_case_and_width(text, lang):
         ("it", "strada bloccata", "mamma è bloccata al primo piano", "trapped"),
         ("ht", "wout la bloke", "mwen bloke nan chanm nan", "trapped"),
         ("bn", "পুলিশ তিনজনকে আটক করেছে", "ছাদে বসে আটকে আছি", "trapped"),
+        ("en", "stuck in traffic again", "stuck in traffic, then stuck in the flood", "trapped"),
+        ("en", "warnings fell on deaf ears", "my deaf aunt", "disability"),
+        ("fr", "une voiture piégée", "une famille piégée par l'eau", "trapped"),
+        ("hi", "जलस्तर में वृद्धि", "वृद्ध महिला अकेली है", "older people"),
+        ("bn", "পানি বৃদ্ধি পাচ্ছে", "একজন বৃদ্ধ মানুষ", "older people"),
+        ("ne", "बुढीगण्डकी नदी बढ्यो", "बुढी आमा एक्लै छिन्", "older people"),
+        ("zh", "全市交通瘫痪", "爷爷瘫痪在床", "disability"),
         ("de", "Winde wehen stark", "Wehen alle 5 Minuten", "pregnant"),
     ],
 )
@@ -106,6 +121,15 @@ def test_every_word_is_found_as_it_stands_in_the_list_and_every_language_is_one_
         for word in words:
             found = sign in signs_in(f"… {word.strip('-*')} …", lang)
             assert found != word.startswith("-"), (sign, lang, word)
+
+
+def test_a_language_is_read_by_its_own_words_as_soon_as_one_sign_lists_it(monkeypatch):
+    lists = {"children": {"en": ["child"]}, "trapped": {"en": ["trapped"], "sv": ["instängd*"]}}
+    monkeypatch.setattr(signs, "words_of_signs", lambda: lists)
+    monkeypatch.setattr(signs, "_words", signs._words.__wrapped__)  # what was read before stays kept
+    assert signs.signs_in("vi är instängda", "sv") == ["trapped"]
+    assert signs.signs_in("a child is trapped", "sv") == []
+    assert signs.signs_in("a child is trapped", "nl") == ["children", "trapped"]
 
 
 def test_what_is_passed_over_holds_a_word_of_its_sign():
