@@ -1,6 +1,6 @@
 """Names of places that are words of a language: models/data/place_words.tsv, which models/places/ordinary.py reads.
 
-    pip install 'crisis-streams[places]'
+    pip install '.[places]'
     python -m training.place_words all out=models/data/place_words.tsv
 
 Looked for, as they are and in small letters, in the written posts (training/posts), whose places are marked, and

@@ -43,17 +43,24 @@ class Ages:
         return told
 
     def quiet(
-        self, live: np.ndarray, posts: int, clock: float, many: tuple[int, float], single: tuple[int, float]
+        self,
+        live: np.ndarray,
+        posts: int,
+        clock: float,
+        many: tuple[int, float],
+        single: tuple[int, float],
+        most_s: float,
     ) -> list[int]:
-        """Live slots that got nothing for more than so many posts and at least so many seconds.
+        """Live slots that got nothing for more than so many posts and at least so many seconds, or for longer than
+        `most_s`, however few posts came.
 
         live: (size,) bool. many, single: (posts, seconds) for clusters of several posts and of one.
         """
         rows = self._rows[: len(live)]
         least, seconds = (np.where(rows["many"], m, s) for m, s in zip(many, single, strict=True))
-        ended: list[int] = np.flatnonzero(
-            live & (posts - rows["post"] > least) & (clock - rows["at"] >= seconds)
-        ).tolist()
+        silent_s = clock - rows["at"]
+        passed = (posts - rows["post"] > least) & (silent_s >= seconds)
+        ended: list[int] = np.flatnonzero(live & (passed | (silent_s > most_s))).tolist()
         return ended
 
     def stalest(self, live: np.ndarray, born: np.ndarray, most: int) -> list[int]:

@@ -29,6 +29,8 @@ class ClusterConfig:
     ttl_s: float = 6 * 3600.0  # posts alone end it within seconds on a fast stream, time alone never on a still one
     ttl_single_posts: int = 1_000  # the same for a single post: most never get a second (250 to 4,000: same B³)
     ttl_single_s: float = 600.0
+    ttl_most_s: float = 7 * 24 * 3600.0  # or nothing for longer than this, however few posts came: else, on a slow
+    # stream, incidents months apart are one (26 crises: B³ F1 .645 → .702; 3 days .665, 14 days .686)
     max_clusters: int = 8_192  # the cost of a post follows the live clusters: beyond this the stalest singles go
     half_life_s: float = 6 * 3600.0  # of weights and of label terms
     announce_at: int = 3  # posts, repeats included, counted after a merge: ids given at arrival are often short-lived
@@ -72,7 +74,7 @@ class ClusterConfig:
         ):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}: must be above 0")
-        least = ("ttl_posts", "ttl_s", "ttl_single_posts", "ttl_single_s", "quiet_s")
+        least = ("ttl_posts", "ttl_s", "ttl_single_posts", "ttl_single_s", "ttl_most_s", "quiet_s")
         for name in (*least, "merge_least_posts", "merge_soon_s", "settle_soon_s"):
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}: must not be negative")

@@ -118,7 +118,7 @@ class EventMaker:
         )
 
     def _label(self, cluster: Cluster) -> str:
-        live, texts = self.live_clusters, [member.text for member in cluster.examples]
+        live, texts = self.live_clusters, {member.text: member.lang for member in cluster.examples}
         return live.vocabulary.label(cluster.terms, len(live.slots), live.config.label_terms, texts)
 
     def _drifted(self, cluster: Cluster) -> bool:

@@ -6,10 +6,13 @@ Source: Grootendorst 2022, BERTopic, https://arxiv.org/abs/2203.05794, section 3
 stream's counts stand in for the sum over clusters, so that closing a cluster needs no subtraction.
 
 Terms are words; in scripts written without spaces (Han, Kana, Thai, Lao, Khmer, Burmese, Tibetan) pairs of adjacent
-characters, since finding their words needs a dictionary each; a label goes on from a pair
-as far as the posts share it. Stop words need no lists: they are everywhere, so
-c-TF-IDF sinks them; one- and two-letter words of alphabets are left out at once. Letters of Korean and Ethiopic are
-syllables: two make a word (산불, ውሃ).
+characters, since finding their words needs a dictionary each; a label goes on from a pair as far as the posts share it.
+One- and two-letter words of alphabets are left out at once. Letters of Korean and Ethiopic are syllables: two make a
+word (산불, ውሃ).
+
+What one post alone says is rare in the stream, so c-TF-IDF pays it like a name; and it sinks function words only where
+the stream has much else than this event. So what two posts of a cluster's sample say comes first, function words of
+their languages not counted.
 
 Decay is *forward* (Cormode et al. 2009, https://doi.org/10.1109/ICDE.2009.65): a newer post adds 2**(age of the
 reference / half-life) instead of every older count being shrunk. Counts compare as they are.
@@ -20,18 +23,20 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log1p
 
 import numpy as np
 
+from models.clusters.function_words import function_words
 from models.clusters.trail import Extent, Segment, Trail
 
-__all__ = ["Vocabulary", "heaviest", "label_of", "prune", "terms_of"]
+__all__ = ["UNSPACED", "Vocabulary", "heaviest", "label_of", "prune", "terms_of"]
 
 CLUSTER_TERMS = 100  # kept per cluster, pruned at twice that: a label needs four, and snapshots hold them all
 STREAM_TERMS = 50_000  # kept for the whole stream, pruned at twice that
 FREQUENT = 24  # terms of a cluster that are weighed first for its label
+OFTEN_SAID = 0.25  # of a cluster's sample is in a language whose function words are left out
 SHARED = 0.6  # of the posts that have a pair of characters: who else must have the next character for it to join
 LONGEST = 12  # columns of what is joined; Han and Kana take two, marks none
 RESCALE_AT = 200.0  # half-lives between the reference and now; float64 overflows at 1,024
@@ -44,7 +49,7 @@ MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u07a6-\u07b0
 _SKIP = re.compile(r"https?://\S+|www\.\S+|(?<!\S)\S+@\S+|@\w+|&\w+;")
 _TERM = re.compile(rf"[{NO_SPACES}]+|(?:(?![{NO_SPACES}])[\w{MARKS}])+")
 _ASCII_TERM = re.compile(r"\w{3,}", re.ASCII)
-_DENSE = re.compile(rf"[{NO_SPACES}]")
+UNSPACED = re.compile(rf"[{NO_SPACES}]")
 _SYLLABLES = re.compile("[\u1200-\u137f\uac00-\ud7a3]")
 _TOKENS = {"httpurl", "user", "mention", "rt"}  # what cleaning leaves of links, mentions and reposts
 
@@ -57,7 +62,7 @@ def terms_of(text: str) -> list[str]:
     if text.isascii():  # most posts: the same terms, in a third of the time
         return [run for run in _ASCII_TERM.findall(text) if not run.isdigit() and run not in _TOKENS]
     for run in _TERM.findall(text):
-        if run[0] >= "\u0e00" and _DENSE.match(run):
+        if run[0] >= "\u0e00" and UNSPACED.match(run):
             found += [run[i : i + 2] for i in range(len(run) - 1)]
         elif (len(run) > 2 or len(run) == 2 and _SYLLABLES.match(run)) and not run.isdigit() and run not in _TOKENS:
             found.append(run)
@@ -76,41 +81,79 @@ def prune(counts: dict[str, float], keep: int) -> None:
 
 
 def label_of(
-    counts: dict[str, float], stream: dict[str, float], mean: float, size: int, texts: Sequence[str] = ()
+    counts: Mapping[str, float],
+    stream: Mapping[str, float],
+    mean: float,
+    size: int,
+    texts: Mapping[str, str] | None = None,
 ) -> list[str]:
     """The `size` heaviest terms by c-TF-IDF, heaviest first; of pairs of characters, the runs that `texts` share.
 
-    counts: the cluster's; stream: the stream's; mean: the A above; texts: some of the cluster's posts.
+    First those that two of the texts say, then those of one. What none says, or all as a function word, stands there
+    where no two share anything. A cluster whose counts have faded has the words of its texts.
+
+    counts: the cluster's; stream: the stream's; mean: the A above; texts: some of the cluster's posts, and the language
+    of each.
     """
-    folded: list[str] = []  # when first needed
+    sample = Sample(texts or {})
+    if not any(counts.values()):
+        counts, stream, mean = Counter(term for text in sample.texts for term in terms_of(text)), {}, 1.0
     chosen: list[str] = []
-    splinters: list[str] = []  # pairs that no two posts share: after everything else
+    once: list[str] = []  # said by one of the texts
+    never: list[str] = []
 
     def take(term: str) -> None:
-        if _DENSE.match(term):
+        if UNSPACED.match(term):
             if any(term in other or term[0] == other[-1] or term[-1] == other[0] for other in chosen):
                 return  # 震发 beside 地震发生, or half outside of it
-            term = shared_run(term, folded)
+            term = shared_run(term, sample.texts)
         if len(term) > 1 and not any(term in other or other in term for other in chosen):  # flood, floods
             chosen.append(term)
 
     for term in heaviest(counts, stream, mean):
-        if texts and _DENSE.match(term):
-            folded = folded or sorted({text.casefold() for text in texts})
-            if sum(term in text for text in folded) < 2:
-                splinters.append(term)
-                continue
+        if sample.texts and (times := sample.said(term)) < 2:
+            (once if times else never).append(term)
+            continue
         take(term)
         if len(chosen) == size:
             return chosen
-    for term in splinters:
+    for term in (*once, *(() if chosen else never)):
         take(term)
         if len(chosen) == size:
             break
     return chosen
 
 
-def heaviest(counts: dict[str, float], stream: dict[str, float], mean: float) -> Iterator[str]:
+class Sample:
+    """Some posts of a cluster: how many say a term?"""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.texts = [*dict.fromkeys("\0".join(texts).casefold().split("\0"))] if texts else []  # each once
+        self._all = "\0".join(self.texts)
+        told = Counter(texts.values())  # one post in German makes "war" no function word among twelve in English
+        self._dull = [function_words(lang) for lang, times in told.items() if OFTEN_SAID * len(texts) <= times]
+
+    def said(self, term: str) -> int:
+        """In how many texts a word begins with it, at most 2; a function word of the languages: in none.
+
+        In scripts without spaces it may stand anywhere.
+        """
+        for dull in self._dull:
+            if term in dull:
+                return 0
+        every, times, start, inside = self._all, 0, 0, UNSPACED.match(term)
+        while times < 2 and (at := every.find(term, start)) >= 0:
+            if inside or at == 0 or not every[at - 1].isalnum():
+                times += 1
+                start = every.find("\0", at)  # the next text
+                if start < 0:
+                    break
+            else:
+                start = at + 1
+        return times
+
+
+def heaviest(counts: Mapping[str, float], stream: Mapping[str, float], mean: float) -> Iterator[str]:
     """Terms by falling weight, equal ones by spelling. Hardly ten of two hundred are asked for: those of most posts are
     weighed first, and hold as far as they weigh more than any of fewer posts could."""
 
@@ -127,9 +170,7 @@ def heaviest(counts: dict[str, float], stream: dict[str, float], mean: float) ->
     if len(counts) > 2 * FREQUENT:
         least = sorted(counts.values())[-FREQUENT]
         if least > 0:
-            most = least * log1p(
-                mean / least
-            )  # a term of n posts weighs n · log(1 + A / n) at most, which rises with n
+            most = least * log1p(mean / least)  # a term of n posts weighs n · log(1 + A / n) at most, rising with n
             for weight, term in weighed(item for item in counts.items() if item[1] >= least):
                 if -weight <= most:
                     break
@@ -165,7 +206,7 @@ def _beside(run: str, text: str) -> set[str]:
     return {
         longer
         for longer in found
-        if all(_DENSE.match(c) and unicodedata.category(c)[0] in "LM" for c in (longer[0], longer[-1]))
+        if all(UNSPACED.match(c) and unicodedata.category(c)[0] in "LM" for c in (longer[0], longer[-1]))
     }
 
 
@@ -183,8 +224,10 @@ class Vocabulary:
         self.total = 0.0  # sum of the counts
         self.trail = Trail("terms", ages=False, full=2_048)
 
-    def label(self, counts: dict[str, float], clusters: int, size: int, texts: Sequence[str] = ()) -> str:
-        """Name a cluster among this many live ones. texts: some of its posts."""
+    def label(
+        self, counts: Mapping[str, float], clusters: int, size: int, texts: Mapping[str, str] | None = None
+    ) -> str:
+        """Name a cluster among this many live ones. texts: some of its posts, and their languages."""
         return " ".join(label_of(counts, self.counts, self.total / max(clusters, 1), size, texts))
 
     def scale(self, at_s: float) -> float:

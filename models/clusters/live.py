@@ -287,7 +287,7 @@ class LiveClusters:
         self.ages.note(self.changed, self.clusters)
         wait_s = (config.ttl_s, config.ttl_single_s) if timed else (-math.inf, -math.inf)
         many, single = zip((config.ttl_posts, config.ttl_single_posts), wait_s, strict=True)
-        quiet = self.ages.quiet(self.alive, self.counters.posts, self.clock, many, single)
+        quiet = self.ages.quiet(self.alive, self.counters.posts, self.clock, many, single, config.ttl_most_s)
         ended = [self.close(slot) for slot in self.oldest(quiet)]
         if (excess := len(self.slots) - config.max_clusters) > 0:
             ended += [self.close(slot) for slot in self.ages.stalest(self.alive, self.kernel.born, excess)]

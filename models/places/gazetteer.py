@@ -145,6 +145,16 @@ class Gazetteer:
         """Is it a country or a province?"""
         return KINDS[int(self._kind[index])] != "town"
 
+    def is_country(self, index: int) -> bool:
+        """Is it a country?"""
+        return index < len(self._iso)
+
+    def country(self, index: int) -> int:
+        """The country it lies in, or is."""
+        while (above := self._within[index]) >= 0:
+            index = above
+        return index
+
     def above(self, index: int) -> list[int]:
         """The province and the country it lies in."""
         found = []

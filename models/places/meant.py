@@ -17,8 +17,9 @@ import numpy as np
 from models.places.gazetteer import NOTHING, Gazetteer
 from models.places.names import code
 
-__all__ = ["Name", "meant_beside", "named"]
+__all__ = ["POSSIBLE", "Name", "meant_beside", "named"]
 
+POSSIBLE = 0.1  # share of the people of all places of a name from which a place may be meant
 MOST_LIVE_THERE = 0.3  # share of a province's people from which a town of its name is meant by it
 KEPT = 2_048  # names, a kilobyte each: 30,000 posts of many crises ask for 4,071, six times in ten for one that is kept
 
@@ -31,7 +32,7 @@ class Name(NamedTuple):
     places: np.ndarray = NOTHING  # read-only, all three: (k,) indices in the gazetteer, the one that is meant first
     people: np.ndarray = NOTHING  # (k,) how many live there
     shares: np.ndarray = NOTHING  # (k,) of the people of all of them
-    above: Sequence[list[int]] = ()  # k: the province and country of each
+    above: Sequence[list[int]] = ()  # k: what, named beside it, tells that it is meant: its province and country
     around: frozenset[int] = frozenset()  # all of these
     features: dict[str, float] = {}  # what tells how likely the first is meant
 
@@ -59,12 +60,17 @@ def _name(wanted: int, gazetteer: Gazetteer) -> Name:
         return NO_NAME[begins]
     biggest, people = int(places[0]), gazetteer.people(places)
     above = [gazetteer.above(index) for index in places.tolist()]
-    if at := _town_of_its_province(biggest, people, above):
+    if not gazetteer.is_country(biggest) and (at := _town_of_its_province(biggest, people, above)):
         order = [at, *(i for i in range(len(places)) if i != at)]
         places, people, above = places[order], people[order], [above[i] for i in order]
     first = int(places[0])
     alike = [i == first or i in above[0] or first in over for i, over in zip(places.tolist(), above, strict=True)]
     shares = people / people.sum()
+    if gazetteer.is_country(first):  # beside "Missouri" "Mexico" is a town, in a list of countries it is none
+        above = [
+            over if share >= POSSIBLE and first not in over else [i for i in over if not gazetteer.is_country(i)]
+            for over, share in zip(above, shares, strict=True)
+        ]
     for kept in (places, people, shares):
         kept.flags.writeable = False  # every find of the name holds them
     share = float(shares[alike].sum())  # a town and its province of one name are one

@@ -34,7 +34,7 @@ class AlertPost(Struct, frozen=True, omit_defaults=True):
     source: str
     url: str | None = None
     geo: Geo | None = None
-    places: list[NamedPlace] = []  # it names, the likeliest first, where it does not say where it is
+    places: list[NamedPlace] = []  # it names, as told by `places_of`, where it does not say where it is
     author: str | None = None  # a pseudonym, where the source told one: ids of some sources name no account
 
 

@@ -45,6 +45,21 @@ def test_the_stalest_are_the_first_when_all_are_sorted(drawn, most, random):
     assert ages_of(made).stalest(live, born, most) == order[:most]
 
 
+@given(clusters(), st.integers(0, 6), st.sampled_from([0.0, 5.0, 50.0]), st.sampled_from([0.0, 20.0, 60.0]))
+def test_those_end_that_are_quiet_by_posts_and_time_or_for_very_long(drawn, posts, least_s, most_s):
+    made, live = drawn
+    for slot, one in enumerate(made):
+        one.touched_s = CLOCK - 10.0 * slot
+    ends = []
+    for slot in np.flatnonzero(live).tolist():
+        one = made[slot]
+        least, seconds = (2, least_s) if one.posts > 1 else (1, least_s / 2)
+        silent_s = CLOCK - one.touched_s
+        if (posts - one.touched_post > least and silent_s >= seconds) or silent_s > most_s:
+            ends.append(slot)
+    assert ages_of(made).quiet(live, posts, CLOCK, (2, least_s), (1, least_s / 2), most_s) == ends
+
+
 @given(clusters())
 def test_every_burst_that_ended_is_found_and_none_that_goes_on(drawn):
     made, live = drawn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from importlib.resources import files
 from math import log1p
 
 import pytest
@@ -11,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.clusters import labels
+from models.clusters.function_words import function_words
 from models.clusters.labels import Vocabulary, heaviest, label_of, prune, terms_of
+from models.language_tags import normalise_tag
 
 
 @given(st.text(max_size=300))
@@ -65,6 +68,67 @@ def test_a_label_prefers_words_of_the_cluster_over_words_of_the_stream():
     assert label_of(counts, stream, mean=50.0, size=3) == ["riverton", "flood", "the"]
 
 
+def counted(texts):
+    return dict(Counter(term for text in texts for term in terms_of(text)))
+
+
+def test_what_two_posts_say_comes_before_what_one_says_and_function_words_are_left_out():
+    """One event is all of the stream, so c-TF-IDF holds "the" for a word of the cluster, and every rare word too."""
+    texts = ["The bridge at Riverton is down", "bridge is closed, the 42nd", "Aardvark and the bridge, Riverton"]
+    counts = counted(texts)
+    weighed = [term for _, term in sorted((-n * log1p(10.0 / n), term) for term, n in counts.items())]
+    assert weighed[:2] == ["bridge", "the"] and weighed.index("42nd") < weighed.index("down")
+    assert label_of(counts, counts, 10.0, 3, dict.fromkeys(texts, "en")) == ["bridge", "riverton", "42nd"]
+
+
+@pytest.mark.parametrize(
+    "lang, texts, label",
+    [
+        ("es", ["los puentes con agua", "los puentes, con barro"], {"puentes"}),
+        ("pt-BR", ["você precisa de água", "água para você"], {"água"}),
+        ("tl", ["ang tulay mga baha", "mga tulay ang baha"], {"tulay", "baha"}),
+        ("tl", ["the bridge ang tulay", "sa the bridge"], {"bridge"}),  # English is in posts of all languages
+        ("und", ["the water", "water the"], {"water"}),  # "water" is a function word of Dutch, none of English
+        ("en", ["watch http road", "road http watch"], {"watch", "road"}),
+    ],
+)
+def test_function_words_of_the_posts_languages_are_left_out(lang, texts, label):
+    two = label_of(counted(texts), {}, 10.0, len(label), dict.fromkeys(texts, lang))
+    assert set(two) == label
+
+
+def test_a_word_of_most_posts_is_no_function_word_for_one_post_in_another_language():
+    texts = {f"the war in street {n}": "en" for n in range(11)} | {"es war einmal": "de"}
+    assert label_of(counted(texts), {}, 10.0, 1, texts) == ["war"]
+    assert label_of(counted(["es war"] * 2), {}, 10.0, 1, {"es war rot": "de", "es war gut, rot": "de"}) == ["war"]
+
+
+def test_posts_of_nothing_but_function_words_have_a_label():
+    texts = dict.fromkeys(["and the others", "the and"], "en") | {"they, the": "en"}
+    assert label_of({"the": 3.0, "and": 2.0}, {}, 10.0, 2, texts) == ["the", "and"]
+
+
+def test_a_word_is_said_where_a_word_begins_with_it():
+    texts = dict.fromkeys(["ceasefire: firefighters", "#fire", "campfire"], "en")
+    assert [labels.Sample(texts).said(term) for term in ("fire", "campfire", "smoke", "the")] == [2, 1, 0, 0]
+
+
+@pytest.mark.parametrize("counts", [{}, {"bridge": 0.0}])
+def test_a_cluster_whose_counts_faded_is_labelled_by_its_posts(counts):
+    texts = dict.fromkeys(["the bridge is down", "bridge closed", "no way over the bridge"], "en")
+    assert label_of(counts, {"bridge": 5.0}, 0.0, 1, texts) == ["bridge"]
+
+
+def test_every_list_of_function_words_is_read_as_labels_read_words():
+    lines = (files("models") / "data" / "function_words.tsv").read_text(encoding="utf-8").splitlines()
+    langs = [line.split("\t")[0] for line in lines]
+    assert langs == sorted(set(langs)) and set(langs) <= {normalise_tag(lang) for lang in langs}
+    for lang, words in (line.split("\t") for line in lines):
+        assert terms_of(words.replace(",", " ")) == words.split(",") == sorted(words.split(",")), lang
+        assert function_words(lang) >= set(words.split(","))
+    assert "the" in function_words("xx") and "los" not in function_words("und")
+
+
 @pytest.mark.parametrize(
     "texts, label",
     [
@@ -76,15 +140,16 @@ def test_a_label_prefers_words_of_the_cluster_over_words_of_the_stream():
 )
 def test_where_words_are_not_parted_a_label_has_what_the_posts_share(texts, label):
     counts = Counter(term for text in texts for term in terms_of(text))
-    assert sorted(label_of(dict(counts), {}, 10.0, len(label), texts)) == sorted(label)
+    assert sorted(label_of(dict(counts), {}, 10.0, len(label), dict.fromkeys(texts, "und"))) == sorted(label)
 
 
 @given(st.lists(st.text("水震地洪救น้ำท่วมရေကြီး ab", max_size=30), max_size=12), st.integers(1, 5))
 @settings(max_examples=200, deadline=None)
 def test_every_part_of_a_label_is_in_a_post_and_what_was_joined_in_two(texts, size):
     counts = Counter(term for text in texts for term in terms_of(text))
-    label = label_of(dict(counts), {}, 10.0, size, texts)
-    assert len(label) <= size and label == label_of(dict(sorted(counts.items())), {}, 10.0, size, texts[::-1])
+    label = label_of(dict(counts), {}, 10.0, size, dict.fromkeys(texts, "und"))
+    again = label_of(dict(sorted(counts.items())), {}, 10.0, size, dict.fromkeys(texts[::-1], "und"))
+    assert len(label) <= size and label == again
     for part in label:
         assert sum(part in text for text in set(texts)) >= (1 if part in counts else 2)
         assert len(part) > 1 and not any(part in other for other in label if other is not part)

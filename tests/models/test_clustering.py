@@ -116,6 +116,17 @@ def test_quiet_clusters_end_by_posts_and_by_time_both():
     assert event.cluster_id == clusterer.cluster_of("p0")
 
 
+def test_on_a_slow_stream_what_was_quiet_for_days_ends_and_is_told():
+    """Two floods months apart are alike; with few posts between them nothing else would end the first."""
+    config = plain(merge_every_posts=1, ttl_posts=1_000, ttl_single_posts=1_000, ttl_most_s=1_000.0)
+    posts = [*(post(i, 1_000.0 + i) for i in range(3)), post(3, 2_002.0), post(4, 2_002.5), post(5, 9_000.0)]
+    clusterer, events = run(posts, np.eye(DIM)[[0, 0, 0, 1, 1, 1]], config=config)
+    assert [e.cluster_id for e in events if e.event == "expire"] == [clusterer.cluster_of("p0")]
+    before = clusterer.cluster_of("p0")
+    clusterer.add(frame(50, [post(50, 9_001.0)], np.eye(DIM)[[0]]))
+    assert clusterer.cluster_of("p50") != before
+
+
 def test_posts_without_times_end_by_posts_alone():
     config = plain(merge_every_posts=1, ttl_posts=10)
     posts = [post(i, 1_000.0) for i in range(15)]
