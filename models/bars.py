@@ -1,21 +1,29 @@
 """Bars that follow the stream: the probability from which a query alerts, for an hourly budget or a target precision.
 
-    alerts per hour    the bar lies where the last hour's readings of the query would have given that many alerts.
-                       Once they are given, only what is likelier than all of them alerts: a flood does not spend the
-                       budget many times over, and the clearest call still comes through.
+    alerts per hour    a limit: the bar lies where the last hour's readings of the query would have given that many
+                       alerts, and never below the query's own. Once they are given, only what is likelier than all of
+                       them alerts: a flood does not spend the budget many times over, and the clearest call still
+                       comes through. What is held back is a suggestion, and counted. No budget holds back what reads
+                       as urgent: who sets one on a quiet day does not mean the people on the roofs.
     target precision   the bar lies where the mean probability of what lies above it is the target: with calibrated
                        probabilities that is the share of alerts that are right. Of one query, or of all without a bar
                        of their own together.
 
 What is held against a bar is a reading's standing: its score with a learnt head, as `match.alert_probability` is, and
-its probability without one. Only the suggestion probability lies below every bar. The clock is the posts' `seen_at`.
+its probability without one. The suggestion probability lies below every bar. The clock is the posts' `seen_at`.
 What is remembered is bounded, and begins anew when a worker starts: a budget then counts its first ten minutes as ten
 minutes of an hour, a target precision asks its own probability of every post until `FEW` readings were seen.
+
+Measured: without that floor a budget of 10 an hour gave need.medical_help 190 alerts, .22 of them right, of 3,500
+disaster messages in 48 hours; it alone 89, .35 right. Of 141 calls for rescue that alert among 3,860 written posts, a
+budget of 5 an hour in a burst let 16 through, 134 with what is urgent beside it; 653 alerts of 4,059 of 7,150 disaster
+messages are urgent, .67 of them right, of the others .42.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,7 +33,7 @@ import numpy as np
 from models.matching import MatchConfig, Matcher
 from models.records import Match, Post, is_notice
 
-__all__ = ["Bars"]
+__all__ = ["Bars", "held_back"]
 
 HOUR_S = 3600.0
 LEAST_S, MOST_S = 600.0, 86_400.0  # what a budget is judged over: a small one over longer, until it is one alert
@@ -35,12 +43,13 @@ OTHERS = "others"  # the bar of all queries without one of their own, as a metri
 
 
 class Seen(NamedTuple):
-    """One reading: when its post was seen, what is held against the bar, how likely it is right, did it alert."""
+    """One reading: when its post was seen, what is held against the bar, how likely it is right, what became of it."""
 
     at: float
     standing: float
     probability: float
-    given: bool = False
+    given: bool = False  # it alerted
+    held: bool = False  # a budget alone kept it from alerting
 
 
 class Recent:
@@ -52,13 +61,14 @@ class Recent:
         self.readings: dict[str, Seen] = {}
         self.standings: list[float] = []
         self.given: list[float] = []  # the standings of those that alerted
+        self.held: deque[float] = deque(maxlen=KEPT)  # when those were seen that a budget held back
 
     def add(self, post_id: str, seen: Seen) -> None:
         """Note a reading; one seen before is not counted twice."""
         self.begun = seen.at if self.begun is None else min(self.begun, seen.at)
         self.now = max(self.now, seen.at)
         known = self._drop(post_id)
-        self._keep(post_id, seen._replace(given=known is not None and known.given))
+        self._keep(post_id, seen if known is None else seen._replace(given=known.given, held=known.held))
         if len(self.readings) > 2 * KEPT:
             best = sorted(self.readings.items(), key=lambda item: (-item[1].given, -item[1].standing))[:KEPT]
             self.readings, self.standings, self.given = {}, [], []
@@ -80,6 +90,19 @@ class Recent:
             self.readings[post_id] = seen._replace(given=True)
             insort(self.given, seen.standing)
 
+    def hold(self, post_id: str) -> None:
+        """A budget held it back."""
+        seen = self.readings[post_id]
+        if not seen.held:
+            self.readings[post_id] = seen._replace(held=True)
+            self.held.append(seen.at)
+
+    def held_since(self, at: float) -> int:
+        """How many were held back since then; those before are forgotten."""
+        while self.held and self.held[0] <= at:
+            self.held.popleft()
+        return len(self.held)
+
     def _keep(self, post_id: str, seen: Seen) -> None:
         self.readings[post_id] = seen
         insort(self.standings, seen.standing)
@@ -93,6 +116,13 @@ class Recent:
             if seen.given:
                 del self.given[bisect_left(self.given, seen.standing)]
         return seen
+
+
+def held_back(match: Match, matcher: Matcher) -> bool:
+    """Did only its query's budget keep this reading from alerting?"""
+    if match.level == "alert" or match.query_id not in matcher.budgets:
+        return False
+    return matcher.standing(match) >= matcher.own_bar(matcher.place[match.query_id])
 
 
 def budget_bar(recent: Recent, per_hour: float) -> float:
@@ -128,6 +158,7 @@ class Bars:
         self._recent: dict[str, Recent] = {}
         self._seen: dict[int, float] = {}  # raw partition → when it was last heard of
         self.now: dict[str, float] = {}  # query id, or OTHERS → its bar at this moment
+        self.held: dict[str, int] = {}  # query id → how many its budget held back in the last hour, where it did
 
     def apply(
         self, found: Sequence[Match], posts: Sequence[Post], matcher: Matcher, partition: int = 0, learn: bool = True
@@ -136,11 +167,13 @@ class Bars:
 
         learn: let these posts move the bars; False where they are only looked at, in a trial.
         """
-        place, budgets, targets = matcher.place, matcher.budgets, dict(matcher.targets)
+        budgets, targets = matcher.budgets, dict(matcher.targets)
         common = frozenset() if self._config.target_precision is None else matcher.followers
         if common:
             targets[OTHERS] = self._target
         if not (budgets or targets):
+            if learn:
+                self._recent, self.now, self.held = {}, {}, {}
             return list(found)
         seen_at = {post.id: post.seen_at for post in posts}
         if learn:
@@ -151,11 +184,16 @@ class Bars:
         for match in found:
             name = OTHERS if match.query_id in common else match.query_id
             if name in budgets or name in targets:
-                bar = self._bar(match, name, budgets.get(name), targets.get(name), learn)
-                match = self._levelled(match, name, bar, matcher, place[match.query_id], learn)
+                bar = self._bar(match, name, matcher, learn)
+                match = self._levelled(match, name, bar, matcher, learn)
             settled.append(match)
-        kept = settled if self._config.suggestions else [m for m in settled if m.level == "alert"]
-        return _alerts_first(kept)
+        if learn:
+            hour_ago = max(self._seen.values(), default=0.0) - HOUR_S
+            held = {name: recent.held_since(hour_ago) for name, recent in self._recent.items()}
+            self.held = {name: n for name, n in held.items() if n}
+        if not self._config.suggestions:
+            settled = [m for m in settled if m.level == "alert" or held_back(m, matcher)]
+        return _alerts_first(settled)
 
     def _learn(
         self,
@@ -189,23 +227,34 @@ class Bars:
     def _floor(self, bar: float) -> float:
         return max(bar, self._config.suggestion_probability)
 
-    def _bar(self, match: Match, name: str, per_hour: float | None, target: float | None, learn: bool) -> float:
+    def _bar(self, match: Match, name: str, matcher: Matcher, learn: bool) -> float:
         """The standing from which this reading alerts, as of now."""
-        recent = self._recent.get(name)
-        if per_hour is not None and recent is not None and learn:
-            known = recent.readings.get(match.post_id)
-            if known is None or not known.given:  # else a frame has come once more
-                share = len(self._seen) / self._partitions if self._partitions > len(self._seen) else 1.0
-                self.now[name] = self._floor(budget_bar(recent, max(per_hour * share, 1e-3)))
-        return self.now.get(name, self._config.alert_probability if target is None else target)
+        per_hour, recent = matcher.budgets.get(name), self._recent.get(name)
+        if per_hour is None:
+            return self.now.get(name, matcher.targets.get(name, self._target))
+        own = matcher.own_bar(matcher.place[name])
+        known = recent.readings.get(match.post_id) if recent is not None else None
+        if known is not None and known.given:  # a frame has come once more
+            return own
+        if recent is not None and learn:
+            share = len(self._seen) / self._partitions if self._partitions > len(self._seen) else 1.0
+            self.now[name] = max(own, budget_bar(recent, max(per_hour * share, 1e-3)))
+        return own if match.priority == "urgent" else max(own, self.now.get(name, own))
 
-    def _levelled(self, match: Match, name: str, bar: float, matcher: Matcher, index: int, learn: bool) -> Match:
-        recent, alerts = self._recent.get(name), matcher.standing(match) >= bar
-        if alerts and recent is not None and learn and match.post_id in recent.readings:
-            recent.give(match.post_id)
-        return msgspec.structs.replace(
-            match, level="alert" if alerts else "suggestion", threshold=round(matcher.score_at(index, bar), 4)
+    def _levelled(self, match: Match, name: str, bar: float, matcher: Matcher, learn: bool) -> Match:
+        alerts = matcher.standing(match) >= bar
+        match = msgspec.structs.replace(
+            match,
+            level="alert" if alerts else "suggestion",
+            threshold=round(matcher.score_at(matcher.place[match.query_id], bar), 4),
         )
+        recent = self._recent.get(name)
+        if learn and recent is not None and match.post_id in recent.readings:
+            if alerts:
+                recent.give(match.post_id)
+            elif held_back(match, matcher):
+                recent.hold(match.post_id)
+        return match
 
 
 def _alerts_first(matches: Sequence[Match]) -> list[Match]:

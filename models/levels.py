@@ -112,9 +112,9 @@ class Levels:
         return Thresholds(alert=alert, suggestion=min(measured.suggestion, alert))
 
     def _moves(self, query: Query) -> bool:
-        """Does its bar follow the stream (models/bars.py)?"""
+        """May its bar lie below its own (models/bars.py)?"""
         follows = self._config.target_precision is not None and query.follows_target
-        return query.alerts_per_hour is not None or query.target_precision is not None or follows
+        return query.target_precision is not None or follows
 
     def score_at(self, index: int, probability: float) -> float:
         """The score at which a query stands at this probability."""

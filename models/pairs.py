@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.reading import moved
 from models.records import KINDS, Kind, Post
 from models.standing import StandingQueries
 
@@ -37,12 +36,7 @@ class Pairs(NamedTuple):
 def reached_by_scored(matcher: StandingQueries, vectors: np.ndarray, posts: Sequence[Post] | None) -> Pairs:
     """What queries reach that are scored for every post. vectors: (n, d)."""
     which, levels = matcher.scored, matcher.levels
-    likely = matcher.probabilities(vectors, which)
-    shipped = matcher.directed(vectors, which) if likely is None else matcher.shared(vectors, likely, which)
-    if likely is not None and posts is not None and matcher.head and matcher.head.languages:
-        by = matcher.head.spoken([post.lang for post in posts])
-        likely = moved(likely, by[:, None] * matcher.taught_aid[which])
-        shipped = np.maximum(shipped, likely * matcher.taught_aid[which])
+    shipped, likely = matcher.shipped(vectors, which, None if posts is None else [post.lang for post in posts])
     added = None if posts is None else matcher.added(vectors, posts, which)
     scores = shipped
     if added is not None:

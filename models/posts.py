@@ -57,7 +57,7 @@ MAX_SOURCE_CHARS = 40
 _MAX_URL_CHARS = 2048
 
 _REPOSTED = re.compile(r"^(?:RT @(\w{1,30}):? )+")  # a repost in words says the same as what it reposts
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?')  # one without an end too, or it is read anew from each of its quotes
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 

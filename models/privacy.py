@@ -69,11 +69,12 @@ _BETWEEN = (
 def _candidate(unseen: str, frame: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?<!\d)(?<!\d[:.,])(?:[+＋]{unseen}|[(（][+＋]?)?\d(?:{unseen}{_BETWEEN}{unseen}\d){{6,}}+{frame}"
-        r"(?!\d|_++[^\W_]|[%°]|[.,:]\d)"
     )
 
 
 _CANDIDATE, _CANDIDATE_WITH_UNSEEN = _candidate("", ""), _candidate(f"[{_UNSEEN}]*+", "(?:\ufe0f?\u20e3)?+")
+# Asked apart: as a part of the pattern it would have it begin anew at each digit of a long run.
+_GOES_ON = re.compile(r"\d|_++[^\W_]|[%°]|[.,:]\d")
 _ENOUGH_DIGITS = re.compile(r"\d(?:[\W_ーـ]{0,3}\d){6}")  # cheap: nearly every post stops here
 _GLUED = re.compile(r"[\w/=&^$€£₹¥₺.,-]$")  # what goes on in a number or name: an announcement alone makes it a phone's
 # But a number that begins as one is no name's: Ayşe=05321234567, Rahul-09841234567. Codes are in capitals.
@@ -105,7 +106,7 @@ _DATE = re.compile(  # asked in ASCII digits, whatever script they are of
     rf"(?<!\d){_YEAR}{_SEPARATOR}[01]?\d{_SEPARATOR}[0-3]?\d(?!\d)"
     rf"|(?<!\d)[0-3]?\d{_SEPARATOR}[0-3]?\d{_SEPARATOR}{_YEAR}(?!\d)"
     r"|^\(?(?:19|20)\d\d[01]\d[0-3]\d(?:\d{4}|\d{6})?$"  # 20230206, 202302060417
-    rf"|^\(?(?:(?:19|20)\d\d{_SEPARATOR}{{1,3}})+(?:19|20)\d\d$"  # (2010-2023)
+    rf"|^\(?(?:(?:19|20)\d\d{_SEPARATOR}{{1,3}}+)+(?:19|20)\d\d$"  # (2010-2023); possessive: " - " has 4 readings
     rf"|^\(?{_TWO_DECIMALS}$"
 )
 _YEAR_AND_TIME = re.compile(r"^(?:19|20)\d\d [0-2]\d[0-5]\d$")  # 26 April 2015 1130 Hrs
@@ -145,6 +146,7 @@ _ANNOUNCED = re.compile(
     r"whats?app|hp|"
     r"llam[ae]r?|ligue|ligar|appele[rz]|chiam\w+|rele|nimewo|num[eé]ro|n[uú]mero|anruf\w*|ara\w*|numara\w*|piga|simu|"
     r"hubungi|telepon|nomor|wa|tawag\w*|gọi|s?đt|namba|тел\w*|звон\w*|дзвон\w*|τηλ\w*|ტელ\w*|հեռ\w*)\b|\bn[or][.:°º]|№|"
+    r"\bcontactos? ?:|"
     r"هاتف|اتصل|رقم|تلفن|فون|نمبر|شماره|टेलि?फ़?ोन|नंबर|नम्बर|फ़?ोन|मोबाइल|सम्पर्क|মোবাইল|ফোন|নম্বর|电话|電話|手机|전화|번호|โทร|เบอร์|ဖုန်း|"
     r"ទូរស័ព្ទ|លេខ|ໂທ|ஃபோன்|போன்|தொலைபேசி|ఫోన్|ಫೋನ್|ഫോൺ|ફોન|ਫ਼?ੋਨ|ଫୋନ|දුරකථන|ስልክ|טלפון|☎|📞|📱)"
     r"[^\d\n]{0,15}$",
@@ -185,32 +187,45 @@ def _mask_once(text: str) -> str:
 
 
 class _Numbers:
-    """The numbers of one text, judged where they stand."""
+    """The numbers of one text, judged where they stand, from the first on: what was masked announces what follows."""
 
     def __init__(self, text: str) -> None:
         self._text = _CHAT_LINK.sub(rf"\1{PHONE}", text)
         self._asked = 0
+        self._told, self._at = "", 0  # the end of what is judged, masked, and where it ends in the text
 
     def masked(self, candidate: re.Pattern[str]) -> str:
-        return candidate.sub(self._judge, self._text)
+        return candidate.sub(self._masked, self._text)
 
-    def _judge(self, found: re.Match[str]) -> str:
-        run, start = found.group(), found.start()
-        before, after = self._text[max(0, start - 80) : start], self._text[found.end() : found.end() + 14]
+    def _masked(self, found: re.Match[str]) -> str:
+        if _GOES_ON.match(self._text, found.end()):
+            return found.group()
+        before = (self._told + self._text[self._at : found.start()])[-80:]
+        told = self._judge(found.group(), before, self._text[found.end() : found.end() + 14])
+        self._told, self._at = before + told, found.end()
+        return told
+
+    def _judge(self, run: str, before: str, after: str) -> str:
         if _IN_URL.search(before):
             return run
         before, after = (edge.sub(" ", beside) for edge, beside in zip(_EDGES, (before, after), strict=True))
-        if _MONEY_BEFORE.search(before) or _NAMED.search(before):
+        near = before[-40:]
+        if _MONEY_BEFORE.search(near) or _NAMED.search(near):
             return run
-        word = _ANNOUNCED.search(before)
+        word = _ANNOUNCED.search(near)
         announced = bool(word)
         dialled = _is_dialled(run)
-        outright = announced and bool(_OUTRIGHT.search(before))
+        outright = announced and bool(_OUTRIGHT.search(near))
         bare = _seen(run)
         # "call 713-555-0188 families stranded"; but "número de afectados: 25 334 455 personas"
         phone = announced and (outright or not _GROUPED.match(bare)) and self._is_one(run, announced, outright)
-        if not (dialled or phone) and (_COUNTED_AFTER.match(after) or _NUMBERED.search(before)):
-            return run
+        if not (dialled or phone):
+            if _NUMBERED.search(near):
+                return run
+            if _COUNTED_AFTER.match(after):
+                number, _, count = run.rpartition(" ")  # "9841234567 5 people"
+                written = all(len(each) >= 10 and each.isdecimal() for each in number.split(" "))
+                return f"{self._part(number, announced, outright)} {count}" if written else run
         if word and PHONE[1:] in word.group() and _is_range(bare):  # "[phone], need 1000-1500 blankets"
             return run
         if _YEAR_AND_TIME.match(bare) and _TIME_AFTER.match(after):

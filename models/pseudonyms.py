@@ -3,6 +3,8 @@
 An id like `bsky:did:plc:x/3k`, a link or a mention names somebody's account. `Pseudonyms.hide` takes them out of a
 post: ids become keyed hashes that keep their shape (`~ACCOUNT/POST`: what stands before the slash is still one account,
 so deletions of an account, folding and quotas go on working), mentions and links to accounts in the text a short one.
+The short one hangs on the words of the text too: copies and reposts of it stay alike, and nobody learns by a post of
+his own how somebody is called in another, or as the author of one.
 The original id and link are returned beside it, for whoever keeps them apart (streams/view/vault.py).
 
 Keyed hashing (RFC 7693, section 2.9), not plain hashing: ids are public, so a plain hash is undone by hashing them all.
@@ -13,7 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import msgspec
@@ -27,9 +30,9 @@ __all__ = ["LEAST_KEY_CHARS", "OFFLINE", "Link", "Pseudonyms", "keyed_hash", "ps
 LEAST_KEY_CHARS = 32  # of the secret: whoever guesses it can undo every pseudonym
 MARK = "~"  # an id that begins with it is a pseudonym already: what people copy from a page can be typed again
 _ID_BYTES = 12  # 96 bits: among 10⁹ posts two are alike with a chance of 10⁻¹¹
-_SHORT = 8  # hex digits of a mention
+_SHORT_BYTES = 4  # of a mention
 _KEYED = re.compile(r"~[0-9a-f]{24}(?:/[0-9a-f]{24})?")
-_ACCOUNT = re.compile(r"\bdid:[a-z]{1,10}:[A-Za-z0-9._:%-]{8,}")
+_ACCOUNT = re.compile(r"(@?\bdid:[a-z]{1,10}:[A-Za-z0-9._:%-]{8,})")
 # What leads to an account or to a post of one: everything on these hosts, and a path with an @ in it (Mastodon).
 _OF_ACCOUNTS = re.compile(
     r"(?:https?://)?(?:[\w-]+\.)?(?:(?:x|twitter|facebook|fb|instagram|threads|tiktok|youtube|vk|linkedin|reddit|telegram|"
@@ -81,22 +84,38 @@ class Pseudonyms:
         owner = _owner(account or post_id, self.key)
         return f"{owner}/{keyed_hash(post_id, self.key, b'post', _ID_BYTES)}" if slash and account else owner
 
-    def text(self, text: str) -> str:
-        """The text without names of accounts: mentions, ids of accounts, links to accounts and their posts."""
+    def text(self, text: str, said: str = "") -> str:
+        """The text without names of accounts: mentions, ids of accounts, links to accounts and their posts.
+
+        said: a keyed hash of the text as it was sent.
+        """
         if self.keep:
             return text
-        if "/" in text:  # by words, as `replace_links` does
-            text = " ".join([self._unlinked(word) if "/" in word else word for word in text.split(" ")])
+
+        def short(name: str) -> str:
+            plain = name.removeprefix("@").lower()
+            return keyed_hash(f"{said} {plain}", self.key, b"mention", _SHORT_BYTES)
+
+        def link(found: re.Match[str]) -> str:
+            return _link(found.group(), short)
+
+        def mention(found: re.Match[str]) -> str:
+            return "@" + short(found.group())
+
+        if "/" in text:  # by words, as `replace_links` does; first those that it does not know
+            at_link = partial(_AT_LINK.sub, lambda found: f"at://{short(found.group())}")
+            text = " ".join([_BARE_LINK.sub(link, at_link(word)) if "/" in word else word for word in text.split(" ")])
         if "/" in text or "www." in text.lower():
-            text = replace_links(text, self._link)
+            text = replace_links(text, link)
         if "＠" in text or "﹫" in text:  # no address of mail is left here: what stands before it is a word
             text = _WIDE_AT.sub(lambda found: f"{found[1]} @" if found[1] else "@", text)
-        if "did:" in text:
-            text = _ACCOUNT.sub(lambda found: "@" + self._short(found.group()), text)
-        if "@" in text:
-            text = replace_mentions(text, lambda found: "@" + self._short(found.group()))
+        if "did:" in text:  # no mention is looked for in what was just written
+            parts = enumerate(_ACCOUNT.split(text))
+            text = "".join(["@" + short(part) if n % 2 else replace_mentions(part, mention) for n, part in parts])
+        elif "@" in text:
+            text = replace_mentions(text, mention)
         if "bsky" in text.lower():
-            text = _HANDLE.sub(lambda found: "@" + self._short(found.group()), text)
+            text = _HANDLE.sub(mention, text)
         return text
 
     def hide(self, record: R, lang: str | None = None) -> R:
@@ -110,7 +129,7 @@ class Pseudonyms:
         return msgspec.structs.replace(
             record,
             id=self.id(record.id),
-            text=self.text(record.text),
+            text=self.text(record.text, record.fingerprint),
             url=None,
             reply_to=record.reply_to and self.id(record.reply_to),
             repost_of=record.repost_of and self.id(record.repost_of),
@@ -121,23 +140,6 @@ class Pseudonyms:
         """What `hide` takes away of a post; None where it stays. hidden: what it made of the post, where known."""
         return None if self.keep else Link(hidden.id if hidden else self.id(post.id), post.id, post.url)
 
-    def _unlinked(self, word: str) -> str:
-        """A word without the links that `replace_links` does not know."""
-        word = _AT_LINK.sub(lambda found: f"at://{self._short(found.group())}", word)
-        return _BARE_LINK.sub(self._link, word)
-
-    def _link(self, found: re.Match[str]) -> str:
-        url = found.group()
-        if not _OF_ACCOUNTS.match(url):
-            return url
-        if masked := _MASKED.match(url):
-            return masked.group()
-        host = _HOST.match(_HANDLE.sub("bsky.social", url))
-        return f"{host.group() if host else ''}/{self._short(url)}"
-
-    def _short(self, name: str) -> str:
-        return pseudonym(name, self.key)[:_SHORT]
-
 
 OFFLINE = Pseudonyms(b"file", keep=True)  # for files that one has anyway: their ids stay, and may be compared
 
@@ -145,6 +147,16 @@ OFFLINE = Pseudonyms(b"file", keep=True)  # for files that one has anyway: their
 @lru_cache(maxsize=16_384)  # who posts, posts again
 def _owner(account: str, key: bytes) -> str:
     return MARK + keyed_hash(account, key, b"account", _ID_BYTES)
+
+
+def _link(url: str, short: Callable[[str], str]) -> str:
+    if not _OF_ACCOUNTS.match(url):
+        return url
+    if masked := _MASKED.match(url):
+        return masked.group()
+    host = _HOST.match(_HANDLE.sub("bsky.social", url))
+    number = "/[phone" if url.endswith("[phone") else ""  # what shuts it stands behind the link
+    return f"{host.group() if host else ''}/{short(url)}{number}"
 
 
 @lru_cache(maxsize=16_384)

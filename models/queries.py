@@ -7,14 +7,17 @@ A query's version is a hash of what it asks, so an edited query is a new version
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from hashlib import blake2b
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
+import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -32,6 +35,7 @@ __all__ = [
     "check_query",
     "load_queries",
     "read_pack",
+    "read_yaml",
     "without_void",
 ]
 
@@ -149,11 +153,29 @@ class _Pack(Struct, frozen=True, forbid_unknown_fields=True):
     report: dict[str, list[str]] = {}
 
 
+# Of a YAML text: a query is 1 to 30 kB, and five levels deep. Composing 50,000 levels ends the process.
+MOST_YAML, MOST_LEVELS = 1 << 20, 32
+T = TypeVar("T")
+
+
+def read_yaml(text: str | bytes, type: type[T]) -> T:
+    """What a YAML text holds. Raises msgspec's errors, and QueryError where it is too long or too deep to be read."""
+    if len(text) > MOST_YAML:
+        raise QueryError(f"it is {len(text):,} long, at most {MOST_YAML:,} is read: give a file for each query")
+    level = 0
+    with contextlib.suppress(yaml.YAMLError):  # which `decode` tells
+        for event in yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if level > MOST_LEVELS:
+                raise QueryError(f"nested more than {MOST_LEVELS} deep: no query is")
+    return msgspec.yaml.decode(text, type=type)
+
+
 def read_pack(text: str | bytes, name: str = "pack") -> list[Query]:
     """The queries of one YAML pack. Raises QueryError naming the file and the field."""
     try:
-        pack = msgspec.yaml.decode(text, type=_Pack)
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        pack = read_yaml(text, _Pack)
+    except (msgspec.ValidationError, msgspec.DecodeError, QueryError) as error:
         raise QueryError(f"{name}: {error}") from error
     kinds: list[tuple[Kind, dict[str, list[str]]]] = [(kind, getattr(pack, kind)) for kind in KINDS]
     return [

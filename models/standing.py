@@ -21,7 +21,7 @@ from models.feedback.fit import Feedback, Space
 from models.levels import Levels, MatchConfig, Thresholds
 from models.own_sentences import OwnSentences
 from models.queries import Query
-from models.reading import LEAST_SPREAD, logit
+from models.reading import LEAST_SPREAD, logit, moved
 from models.records import KINDS, Kind, Match, Post, is_notice
 from models.screen import Member, Screen
 
@@ -141,7 +141,7 @@ class StandingQueries:
 
     @cached_property
     def budgets(self) -> dict[str, float]:
-        """Alerts an hour of the queries that have such a budget, by id."""
+        """Alerts an hour, at most, of the queries that have such a budget, by id."""
         return {q.id: q.alerts_per_hour for q in self.queries if q.alerts_per_hour is not None}
 
     @cached_property
@@ -236,7 +236,7 @@ class StandingQueries:
         """(q,) float32: what bars are held against for one post (d,): with a head the scores, else the probabilities,
         with what people taught. Filters are not asked."""
         every = np.arange(len(self.queries))
-        scores, added = self.scores(vector[None]), self.added(vector[None], [post], every)
+        (scores, _), added = self.shipped(vector[None], every, [post.lang]), self.added(vector[None], [post], every)
         scores = (scores if added is None else self.levels.moved(scores, added, every))[0]
         return scores if self.head else self.levels.likely(scores, every)
 
@@ -247,6 +247,10 @@ class StandingQueries:
     def standing_at(self, index: int, score: float) -> float:
         """The same of one query at a score."""
         return score if self.head else float(self.levels.likely(np.array([score], np.float32), np.array([index]))[0])
+
+    def own_bar(self, index: int) -> float:
+        """The standing from which one query alerts, where nothing moves its bar (models/bars.py)."""
+        return self.standing_at(index, self.thresholds[index].alert)
 
     def score_at(self, index: int, probability: float) -> float:
         """The score at which a query stands at this probability: the inverse of `standing_at`."""
@@ -268,8 +272,23 @@ class StandingQueries:
         embedded with.
         """
         self.check_shape(vectors)
+        return self.shipped(vectors, which)[0]
+
+    def shipped(
+        self, vectors: np.ndarray, which: np.ndarray | None = None, langs: Sequence[str] | None = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """(n, q) scores and, with a head, the probabilities of the same readings, before what people taught: every
+        reader of posts begins here. langs: of the posts, (n,); a head's readings move by them where they are given.
+        """
         likely = self.probabilities(vectors, which)
-        return self.directed(vectors, which) if likely is None else self.shared(vectors, likely, which)
+        if likely is None or self.head is None:
+            return self.directed(vectors, which), None
+        scores = self.shared(vectors, likely, which)
+        if langs is not None and self.head.languages:
+            aid = self.taught_aid if which is None else self.taught_aid[which]
+            likely = moved(likely, self.head.spoken(langs)[:, None] * aid)
+            scores = np.maximum(scores, likely * aid)
+        return scores, likely
 
     def probabilities(self, vectors: np.ndarray, which: np.ndarray | None = None) -> np.ndarray | None:
         """(n, d) → (n, q) float32: how likely each query is a right reading. None without a learnt head."""
@@ -299,10 +318,14 @@ class StandingQueries:
         made.feedback = feedback
         return made
 
-    def odds(self, vectors: np.ndarray, which: np.ndarray | None = None) -> np.ndarray:
-        """(n, q) float32: log-odds of an alert as shipped, before feedback: 0 at one half. which: as of `scores`."""
+    def odds(
+        self, vectors: np.ndarray, which: np.ndarray | None = None, langs: Sequence[str] | None = None
+    ) -> np.ndarray:
+        """(n, q) float32: log-odds of an alert as shipped, before feedback: 0 at one half. which, langs: as of
+        `shipped`."""
+        self.check_shape(vectors)
         which = np.arange(len(self.queries)) if which is None else which
-        return self.levels.odds(self.scores(vectors, which), which)
+        return self.levels.odds(self.shipped(vectors, which, langs)[0], which)
 
     def directed(self, vectors: np.ndarray, which: np.ndarray | None = None) -> np.ndarray:
         """(n, q) float32: scores by the queries' directions, clipped to [-1, 1]."""
@@ -313,7 +336,7 @@ class StandingQueries:
         if not self.feedback or not posts:
             return None
         ids = [self.queries[i].id for i in which]
-        return self.feedback.added(ids, vectors, [p.text for p in posts], [p.lang for p in posts])
+        return self.feedback.added(ids, vectors, [p.lang for p in posts])
 
     def refusal(self, index: int, post: Post) -> str:
         """Why a query does not read a post, as the end of a sentence; empty if it does."""

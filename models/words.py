@@ -27,6 +27,7 @@ _WRITTEN = re.compile(f"[{''.join(_ALIKE)}]")
 # Parts a Persian word before its ending: بچه‌ها, children. It stays, for بچه to be found there: without it, as names are
 # compared, 1,940 words of 744 posts were found no more, and 100 more were.
 JOINER = "\u200c"
+_PARTED = re.compile(rf"(?:\\ |{JOINER})+")  # of a word, its blanks escaped
 
 
 def folded(text: str) -> str:
@@ -50,10 +51,10 @@ def longest_part(word: str) -> str:
 
 def _whole(word: str, before: str) -> str:
     word = word.strip()
-    open_end, word = word.endswith("*"), word.rstrip("*").strip()
-    # A joiner may be written, left out or be a space: می‌خواهیم, میخواهیم, می خواهیم.
-    parts = (re.escape(part).replace(JOINER, rf"[\s{JOINER}]*") for part in word.split())
-    said = rf"[\s{JOINER}]+".join(parts)
+    open_end, word = word.endswith("*"), " ".join(word.rstrip("*").split()).strip(f" {JOINER}")
+    # A joiner may be written, left out or be a space: می‌خواهیم, میخواهیم, می خواهیم. One class for all that stand
+    # together: two that fit the same would try every way to share a run of blanks, seconds for 224 characters.
+    said = _PARTED.sub(lambda gap: rf"[\s{JOINER}]{'+' if ' ' in gap[0] else '*'}", re.escape(word))
     if _UNSPACED.search(word):
         return said
     return rf"(?<!\w){before}{said}" if open_end else rf"(?<!\w){before}{said}(?!\w)"

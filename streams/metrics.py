@@ -83,6 +83,11 @@ alert_probability = _gauge(
     "Probability from which a query alerts now, where it follows the stream (others: all without a bar of their own)",
     "query",
 )
+held_back = _gauge(
+    "crisis_held_back",
+    "Readings of the last hour that a query's alerts an hour held back as suggestions; never those read as urgent",
+    "query",
+)
 cluster_events = _counter("crisis_cluster_events_total", "Cluster changes published", "event")
 clusters = _gauge("crisis_clusters", "Clusters held by this worker's clusterer")
 biggest_cluster_share = _gauge("crisis_biggest_cluster_share", "Share of clustered posts in the biggest cluster")
@@ -157,11 +162,12 @@ def show_versions(current: tuple[str, str], staged: tuple[str, str] | None) -> N
             gauge.labels(*version).set(1)
 
 
-def show_bars(bars: Mapping[str, float]) -> None:
-    """Show these live bars (query id → probability) and no others."""
-    alert_probability.clear()
-    for query, probability in bars.items():
-        alert_probability.labels(query).set(probability)
+def show_bars(bars: Mapping[str, float], held: Mapping[str, int]) -> None:
+    """Show these live bars (query id → probability) and what was held back (query id → readings), and no others."""
+    for gauge, shown in ((alert_probability, bars), (held_back, held)):
+        gauge.clear()
+        for query, value in shown.items():
+            gauge.labels(query).set(value)
 
 
 def table() -> str:

@@ -1,4 +1,6 @@
-"""A label: what a person said about one reading of one post. A later word about it replaces an earlier one."""
+"""A label: what a person said about one reading of one post. A later word about it replaces an earlier one, and carries
+it: who takes the later one back finds the earlier one again.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,18 @@ from models.privacy import mask
 from models.records import KINDS, Alert, Level
 from models.text import READ_CHARS
 
-__all__ = ["Label", "VERDICTS", "Verdict", "answers", "check_label", "label_alert", "label_key", "read_label"]
+__all__ = [
+    "Label",
+    "VERDICTS",
+    "Verdict",
+    "answers",
+    "check_label",
+    "in_place_of",
+    "label_alert",
+    "label_key",
+    "read_label",
+    "without",
+]
 
 # handled: right, and somebody takes care of it; other: of another category; none: no need and no offer at all
 Verdict = Literal["right", "handled", "wrong", "other", "none"]
@@ -42,11 +55,17 @@ class Label(Struct, frozen=True, omit_defaults=True):
     encoder_version: str = ""  # that had read the post
     level: Level | None = None  # how it was shown; only verdicts on alerts measure precision
     instead: str = ""  # with "other": the query it is of, where that was said
+    replaced: Label | None = None  # what somebody else had said before; of that only the last word
 
     @property
     def key(self) -> str:
         """Names the reading it is about."""
         return label_key(self.post_id, self.query_id)
+
+    @property
+    def word(self) -> tuple[Verdict, str]:
+        """What is said, by whomever."""
+        return self.verdict, self.instead
 
     @property
     def confirms(self) -> bool:
@@ -59,9 +78,13 @@ def read_label(line: bytes) -> Label:
 
     Raises MsgspecError, LabelError or Rejected for what is no label.
     """
-    fields = msgspec.json.decode(line, type=dict[str, Any])
-    at = epoch_s(msgspec.convert(fields.get("at"), str | float))
-    return check_label(msgspec.convert(fields | {"at": at}, Label))
+    return check_label(msgspec.convert(_in_epoch_s(msgspec.json.decode(line, type=dict[str, Any])), Label))
+
+
+def _in_epoch_s(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a label, and of the one it replaced, with their times as Label has them."""
+    at, before = epoch_s(msgspec.convert(fields.get("at"), str | float)), fields.get("replaced")
+    return fields | {"at": at} | ({"replaced": _in_epoch_s(before)} if isinstance(before, dict) else {})
 
 
 def check_label(label: Label) -> Label:
@@ -79,7 +102,25 @@ def check_label(label: Label) -> Label:
         raise LabelError(f"instead={label.instead} goes with the verdict other, and names another query")
     if not label.post_id or len(label.post_id) > LONGEST_ID or len(label.query_id) > LONGEST_ID:
         raise LabelError(f"an id is missing or longer than {LONGEST_ID} characters")
-    return replace(label, by=name, text=mask(label.text[:READ_CHARS]))
+    before = label.replaced
+    if before is not None and before.key != label.key:
+        raise LabelError(f"replaced: {before.key!r} is another reading than {label.key!r}")
+    before = before and check_label(replace(before, replaced=None))
+    return replace(label, by=name, text=mask(label.text[:READ_CHARS]), replaced=before)
+
+
+def in_place_of(label: Label, before: Label | None) -> Label:
+    """The label, carrying the word that it replaces: the last one of somebody else."""
+    if before is not None and before.by == label.by:
+        before = before.replaced
+    return replace(label, replaced=before and replace(before, replaced=None))
+
+
+def without(label: Label, by: str | None = None) -> Label | None:
+    """What stands once what this person said is taken back (default: the last word), if anything does."""
+    if by is None or label.by == by:
+        return label.replaced
+    return replace(label, replaced=None) if label.replaced is not None and label.replaced.by == by else label
 
 
 def label_alert(alert: Alert, verdict: Verdict, by: str, at: float, query_id: str = "", instead: str = "") -> Label:

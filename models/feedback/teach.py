@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -36,8 +36,15 @@ def teach(
     vectors = np.stack([known[label.text] for label in labels])
     which = _spoken_of(plain, labels, vectors)
     ids = [plain.queries[i].id for i in which]
-    feedback = fit_feedback(config or FeedbackConfig(), labels, vectors, plain.odds(vectors, which), ids, plain.space)
+    shipped = plain.odds(vectors, which, [label.lang for label in labels])
+    feedback = fit_feedback(config or FeedbackConfig(), labels, vectors, shipped, ids, plain.space, _learnt(plain))
     return dataclasses.replace(version, matcher=plain.corrected_by(feedback)), known
+
+
+def _learnt(matcher: Matcher) -> Collection[str]:
+    """The ids of queries that know more than their sentences: those a head was taught or a calibration measured."""
+    measured = matcher.calibration.queries if matcher.calibration else {}
+    return matcher.head.place if matcher.head else measured
 
 
 def _spoken_of(matcher: Matcher, labels: Sequence[Label], vectors: np.ndarray) -> np.ndarray:

@@ -45,7 +45,7 @@ def apply_records(labels: Labels, records: Iterable) -> bool:
 
 
 def publish_labels(settings: Settings, given: Sequence[Label], taken_back: Sequence[str] = ()) -> None:
-    """Write labels, and take back those with these keys; returns when the broker has them.
+    """Write labels, and take back those with these keys that are not given anew; returns when the broker has them.
 
     Raises LabelError for one that cannot be kept, ServiceError if the broker cannot be reached or has no such topic.
     """

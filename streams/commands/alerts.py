@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +16,12 @@ from streams.config import Settings
 from streams.outputs import FORMATS, Options, Told
 from streams.outputs.span import Span
 
+if TYPE_CHECKING:
+    from streams.broker.labels import Labels
+
 __all__ = ["alerts"]
+
+JUDGED = ("csv", "geojson")  # formats that also tell what people said of an alert
 
 
 @click.command()
@@ -69,6 +75,7 @@ def alerts(
     crisis alerts --last 2h --level alert
     crisis alerts --follow --format json | jq .post.text
     crisis alerts --format geojson > alerts.geojson        the open alerts as one FeatureCollection
+    crisis alerts --format csv > handover.csv              as a table; both say who judged what, and when
     crisis alerts --area Haiti --kind need                 what is needed there
     crisis alerts --follow --format cap --cap-status Exercise --cap-sender desk@example.org
     """
@@ -80,7 +87,8 @@ def alerts(
         raise QueryError(there)
     lang = _known(settings, query, lang)
     name = form or ("text" if sys.stdout.isatty() else "json")
-    write = attribute(FORMATS[name][0])(Options(follow, cap_status, cap_sender))
+    said = _said(settings) if name in JUDGED and not follow else None  # no alert comes again for what is said of it
+    write = attribute(FORMATS[name][0])(Options(follow, cap_status, cap_sender, said))
     teller = Teller(Wanted(level, kind, query, lang, there))
 
     def told() -> Iterator[Told]:
@@ -93,6 +101,19 @@ def alerts(
     except KeyboardInterrupt:
         if not follow:
             raise
+
+
+def _said(settings: Settings) -> Labels | None:
+    """What people said of alerts; None, with a warning, where the topic cannot be read: nobody shall take an alert for
+    one that nobody has judged.
+    """
+    from streams.broker.labels import read_labels
+
+    try:
+        return read_labels(settings)
+    except ServiceError as error:
+        click.secho(f"crisis: it is not told which alerts are judged, and by whom: {error}", fg="yellow", err=True)
+        return None
 
 
 def _known(settings: Settings, query: str | None, lang: str | None) -> str | None:

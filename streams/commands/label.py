@@ -15,7 +15,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from models.errors import LabelError, QueryError, Rejected
-from models.feedback.records import VERDICTS, Label, Verdict, check_label, label_alert, read_label
+from models.feedback.records import (
+    VERDICTS,
+    Label,
+    Verdict,
+    check_label,
+    in_place_of,
+    label_alert,
+    read_label,
+    without,
+)
+from models.language_tags import UNKNOWN, post_language
 from models.moments import rfc3339, told
 from models.records import Alert
 from models.undecodable import UNDECODABLE
@@ -60,22 +70,44 @@ def label() -> None:
 @click.option("--instead", default="", help="With other: the query it belongs to, such as need.shelter.")
 @click.option("--by", default=getpass.getuser, show_default="your user name", help="Who says so.")
 @click.option("--text", help="The post's text, where it gave no alert; with --query.")
-@click.option("--lang", default="und", show_default=True, help="The language of --text.")
+@click.option("--lang", help="The language of --text. Default: found by itself.")
 @click.pass_obj
 def give(
-    settings: Settings, post: str, verdict: Verdict, query_id: str, instead: str, by: str, text: str | None, lang: str
+    settings: Settings,
+    post: str,
+    verdict: Verdict,
+    query_id: str,
+    instead: str,
+    by: str,
+    text: str | None,
+    lang: str | None,
 ) -> None:
-    """Say whether the alert of POST is right. A later word about it replaces this one."""
-    post = named(settings, post)
+    """Say whether the alert of POST is right. A later word about it replaces this one, until it is taken back. What
+    somebody says already stays theirs.
+    """
+    post, read = named(settings, post), ""
     if text is None:
         said = label_alert(_alert_of(settings, post, query_id), verdict, by, time.time(), query_id, instead)
     elif not query_id:
         raise click.UsageError("--text needs --query: which query is it an answer to?")
     else:
+        lang = _language(text) if lang is None else post_language(lang)
         said = check_label(Label(post, query_id, verdict, by, time.time(), text, lang, instead=instead))
+        read = f"; read as {lang}" if lang != UNKNOWN else "; no language was found, nothing is learnt: say --lang"
     _refuse_unknown(settings, said, named_too=text is not None)
-    publish_labels(settings, [said])
-    click.echo(f"{said.query_id}: {_verdict(said)}, says {said.by}")
+    before = read_labels(settings).get(said.key)
+    if before is not None and before.by != said.by and before.word == said.word:
+        click.echo(f"{said.query_id}: {_verdict(said)}, says {before.by} already")
+        return
+    publish_labels(settings, [said := in_place_of(said, before)])
+    over = f"; before, {said.replaced.by} said: {_verdict(said.replaced)}" if said.replaced else ""
+    click.echo(f"{said.query_id}: {_verdict(said)}, says {said.by}{read}{over}")
+
+
+def _language(text: str) -> str:
+    from models.language import identify  # loads models
+
+    return identify(text)
 
 
 def _refuse_unknown(settings: Settings, said: Label, named_too: bool) -> None:
@@ -146,14 +178,18 @@ def list_labels(settings: Settings, query_id: str | None, by: str | None) -> Non
 @click.option("--by", help="Only what this person said; without POST: all of it.")
 @click.pass_obj
 def undo(settings: Settings, post: str | None, query_id: str | None, by: str | None) -> None:
-    """Take back what was said about POST, or everything one person said. Workers forget it within seconds."""
+    """Take back what was said about POST, or everything one person said. Workers forget it within seconds. Where it had
+    replaced what somebody else said, that stands again.
+    """
     if post is None and by is None:
         raise click.UsageError("say what: a POST, or --by NAME for everything somebody said")
-    found = _chosen(settings, post and named(settings, post), query_id, by)
+    all_of_it = _chosen(settings, post and named(settings, post), query_id)
+    found = [(said, now) for said in all_of_it if (now := without(said, by)) != said]
     if not found:
         raise LabelError("nothing like that was said; `crisis label list` shows all")
-    publish_labels(settings, [], [said.key for said in found])
-    click.echo(f"{len(found)} taken back")
+    publish_labels(settings, [now for _, now in found if now], [said.key for said, _ in found])
+    again = sum(now is not None and now == said.replaced for said, now in found)
+    click.echo(f"{len(found)} taken back" + (f"; of {again} stands what somebody said before" if again else ""))
 
 
 @label.command()
@@ -162,10 +198,15 @@ def undo(settings: Settings, post: str | None, query_id: str | None, by: str | N
 @click.pass_obj
 def export(settings: Settings, query_id: str | None, by: str | None) -> None:
     """Print every label as a line of JSON, the oldest first: post_id, query_id, verdict, by, at (RFC 3339), text
-    (masked), lang, encoder_version, level, instead.
+    (masked), lang, encoder_version, level, instead, replaced (what somebody else had said before).
     """
     for said in sorted(_chosen(settings, query_id=query_id, by=by), key=lambda one: (one.at, one.key)):
-        click.echo(safe_json(msgspec.json.encode(msgspec.to_builtins(said) | {"at": rfc3339(said.at)})))
+        click.echo(safe_json(msgspec.json.encode(_exported(said))))
+
+
+def _exported(said: Label) -> dict[str, Any]:
+    before = {"replaced": _exported(said.replaced)} if said.replaced is not None else {}
+    return msgspec.to_builtins(said) | {"at": rfc3339(said.at)} | before
 
 
 @label.command("import")
@@ -185,7 +226,7 @@ def import_labels(settings: Settings, file: BinaryIO) -> None:
             raise LabelError(f"line {number}: {error}") from error
         newest = max((x for x in (given.get(said.key), known.get(said.key)) if x), key=lambda x: x.at, default=None)
         if newest is None or newest.at < said.at:
-            given[said.key] = said
+            given[said.key] = said if said.replaced is not None else in_place_of(said, newest)
     publish_labels(settings, list(given.values()))
     click.echo(f"{len(given)} taken over")
 

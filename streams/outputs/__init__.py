@@ -6,13 +6,16 @@ comes. tests/checks/formats.py says what every format must keep.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct
 
 from models.records import Alert
+
+if TYPE_CHECKING:
+    from models.feedback.records import Label  # loads what masks texts
 
 __all__ = ["FORMATS", "Options", "Print", "Told", "open_alerts", "print_lines"]
 
@@ -26,6 +29,7 @@ class Options(Struct, frozen=True):
     follow: bool = False
     cap_status: str = "Test"
     cap_sender: str = "crisis-streams@localhost"
+    said: Mapping[str, Label] | None = None  # what people said of the alerts (judged.py); None: not known
 
 
 # name → (module:attribute, help). Imported on use: no format loads another's libraries.

@@ -13,8 +13,10 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from models.feedback.records import Label
 from models.records import Alert, Geo, NamedPlace
 from streams.outputs import Options, Print, open_alerts, print_lines
+from streams.outputs.judged import Judged, judged
 from streams.outputs.printable import printable, web_link
 from streams.outputs.sureness import how_sure
 
@@ -65,25 +67,32 @@ COLUMNS: tuple[tuple[str, str, Callable[[Alert], Cell]], ...] = (
     ("status", "#status+alert", lambda a: a.status),
     ("alert", "#meta+id", lambda a: a.alert_id),
 )
+# the same of what people said, where that is known
+JUDGED: tuple[tuple[str, str, Callable[[Judged], Cell]], ...] = (
+    ("judged", "#meta+judged", lambda j: j.judged),
+    ("judged by", "#meta+judged+by", lambda j: j.judged_by),
+    ("judged at", "#date+judged", lambda j: j.judged_at),
+)
 
 
 def as_csv(options: Options) -> Print:
     """The open alerts; followed, a line a change."""
     if options.follow:
         return lambda told: print_lines(csv_lines(alert for alert, _ in told))
-    return lambda told: print_lines(csv_lines(open_alerts(alert for alert, _ in told)))
+    return lambda told: print_lines(csv_lines(open_alerts(alert for alert, _ in told), options.said))
 
 
-def csv_lines(alerts: Iterable[Alert], judged: Mapping[str, str] | None = None) -> Iterator[str]:
+def csv_lines(alerts: Iterable[Alert], said: Mapping[str, Label] | None = None) -> Iterator[str]:
     """The table line by line, the two rows of heads first.
 
-    judged: what people said of alerts, by id, as a last column of its own.
+    said: what people said of alerts, by post and query, as the last columns.
     """
-    yield _line([*(head for head, _, _ in COLUMNS), *(["judged"] if judged is not None else [])])
-    yield _line([*(tag for _, tag, _ in COLUMNS), *(["#meta+judged"] if judged is not None else [])])
+    last = JUDGED if said is not None else ()
+    yield _line(head for head, _, _ in (*COLUMNS, *last))
+    yield _line(tag for _, tag, _ in (*COLUMNS, *last))
     for alert in alerts:
-        row = [_safe(of(alert)) for _, _, of in COLUMNS]
-        yield _line([*row, *([judged.get(alert.alert_id, "")] if judged is not None else [])])
+        found = judged(alert, said or {})
+        yield _line(_safe(cell) for cell in (*(of(alert) for _, _, of in COLUMNS), *(of(found) for _, _, of in last)))
 
 
 def _safe(cell: Cell) -> Cell:

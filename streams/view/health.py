@@ -5,10 +5,11 @@ The page, /readyz, `crisis status` and the operator hear the same words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from streams.view.status import SourceStatus, WorkerStatus
 
@@ -18,6 +19,7 @@ SILENT_S = 3.0  # workers speak every second; a page asks for figures every seco
 NOTED_S = 5.0  # what was put by in a rebalance, and is read at once, needs no word
 STANDS_S = 2.0  # it is looked at each second: told three seconds after it moved last, and by the page within five
 LONG_S = 3.0  # a call reads what a second brings, 200,000 characters at most; with a word each second, told within 5
+HELD_TOLD = 3  # queries
 WAITING_FRAMES = 1_000  # a hundred thousand posts: some minutes of work
 
 
@@ -26,7 +28,7 @@ class Health(Struct, frozen=True):
 
     level: Literal["live", "late", "down"]
     sentence: str
-    openly: str = ""  # what whoever asks without a token is told instead: nothing that a platform's server worded
+    openly: str = ""  # told instead to whoever asks without a token: no words of a platform's server, no query
 
     def for_anybody(self) -> str:
         """The sentence, or as much of it as concerns anybody."""
@@ -60,11 +62,12 @@ def judge(known: Known | None, agents: Mapping[str, tuple[str, int]]) -> Health:
         told = (f" (worker {name}: {s.message})" for name, s in sorted(heard.items()) if s not in ready and s.message)
         why = next(told, "")
         return Health("down", f"no worker that is ready runs {', '.join(missing)}{why}: posts wait")
-    if wrong := next(_wrong(known, heard, agents), None):
-        return Health("late", wrong)
-    return next(_missing(known), None) or Health(
-        "live", f"live: {len(heard)} worker{'s' if len(heard) > 1 else ''} at work"
-    )
+    wrong = next(_wrong(known, heard, agents), None)
+    found = Health("late", wrong) if wrong else next(_missing(known), None)
+    found = found or Health("live", f"live: {len(heard)} worker{'s' if len(heard) > 1 else ''} at work")
+    if held := _held(heard.values()):
+        return structs.replace(found, sentence=f"{found.sentence}; {held}", openly=found.for_anybody())
+    return found
 
 
 def _wrong(known: Known, heard: Mapping[str, WorkerStatus], agents: Mapping[str, tuple[str, int]]) -> Iterator[str]:
@@ -102,6 +105,23 @@ def _missing(known: Known) -> Iterator[Health]:
         if source.message:
             openly = f"source {name} says that it is in trouble: its posts may not come in"
             yield Health("late", f"source {name}: {source.message}", openly)
+
+
+def _held(heard: Iterable[WorkerStatus]) -> str:
+    """What alerts an hour hold back, of the queries with the most. Round: what is read out with each change of it would
+    be read out every second."""
+    total = sum((Counter(said.held) for said in heard), Counter[str]())
+    if not total:
+        return ""
+    told = [f"{query_id} {_at_least(n)}" for query_id, n in total.most_common(HELD_TOLD)]
+    more = f" and {len(total) - HELD_TOLD} more queries" if len(total) > HELD_TOLD else ""
+    return f"held back in the last hour by alerts an hour: {', '.join(told)}{more}"
+
+
+def _at_least(n: int) -> str:
+    """9, 30+, 1,000+: by its first digit."""
+    power = 10 ** (len(str(n)) - 1)
+    return str(n) if n < 10 else f"{n // power * power:,}+"
 
 
 def _unread(put_by: int, waited: Sequence[float]) -> list[str]:

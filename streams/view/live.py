@@ -14,7 +14,8 @@ lane; alerts carry a revision, clusters a version, and only a newer one replaces
 | gone:ID | a deleted post or account |
 | repeats:ID | how often a post was repeated, expires with the fold window |
 | clusters, cluster, cluster-ver | zset by last post; hash id → ClusterEvent JSON; hash id → version |
-| clusters-gone | zset by last post: ids whose version alone is kept |
+| clusters-gone | zset by last post: ids of which the version is kept, and what they were merged into |
+| cluster-into | hash of merged ones: id → the cluster that it went into then |
 | latency | list of the newest end-to-end latencies, milliseconds |
 | workers, sources-at | hashes: worker → WorkerStatus JSON, source → SourceStatus JSON (status.py) |
 | proposals | clusters the last audit would merge |
@@ -158,13 +159,20 @@ class LiveView:
         """Keep the newest state of each cluster; merged and expired ones leave the view."""
         if not events:
             return
-        rows = [(e.cluster_id, e.version, epoch_s(e.last_at), e.event in ("merge", "expire")) for e in events]
+        rows = [
+            (e.cluster_id, e.version, epoch_s(e.last_at), e.event in ("merge", "expire"), e.into or "") for e in events
+        ]
         await self._put_clusters(args=[self.prefix, most, self._retention_s, packed(rows), *map(_json, events)])
 
     async def clusters(self, most: int = 500) -> list[ClusterEvent]:
         """Clusters with the newest posts, newest first."""
         ids = await self.redis.zrevrange(self.key("clusters"), 0, most - 1)
         return [_cluster(c) for c in await self.redis.hmget(self.key("cluster"), ids) if c] if ids else []
+
+    async def merged_clusters(self) -> dict[str, str]:
+        """Clusters that were merged, by id: the one each went into, which may have been merged since."""
+        found = await self.redis.hgetall(self.key("cluster-into"))
+        return {gone.decode(): into.decode() for gone, into in found.items()}
 
     async def add_latencies(self, latencies_ms: Sequence[float]) -> None:
         """Remember end-to-end latencies (posts.raw to alert), the newest 500."""

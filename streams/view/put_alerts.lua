@@ -11,6 +11,7 @@
 -- that is 75 bytes a post of `retention`.
 -- The revision is read by pattern, decoding costs ten times that: within a text every quote is escaped.
 local HEAD = 200 -- bytes of an alert's JSON that hold its id and its revision
+local FIRST = 5 -- of a crowd that do not give way; as in streams/dashboard/crowds.py
 local p, most, retention, out = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {}
 local same = math.min(60, retention / 100) -- seconds
 local alerts, places, now = p .. 'alerts', p .. 'alert-places', tonumber(redis.call('TIME')[1])
@@ -62,7 +63,7 @@ redis.call('EXPIRE', places, retention)
 if redis.call('ZCARD', alerts) <= most then return out end
 
 -- Over its cap the list gives way by a quarter at once: to sort out who takes milliseconds. The fullest room (level and category) does, in it
--- the source with most, of that the biggest cluster or author, and of that the oldest, as on the board
+-- the source with most, of that the biggest cluster or author, and of that the oldest but the FIRST, as on the board
 -- (streams/dashboard/crowds.py): a flood pushes out itself. What has no place, from an earlier version, is a room of its own.
 local listed, where = redis.call('ZRANGE', alerts, 0, -1), {} -- oldest first
 for first = 1, #listed, 1000 do
@@ -71,42 +72,55 @@ for first = 1, #listed, 1000 do
   end
 end
 
-local rooms, sources = {}, {} -- a source is its alerts' ids, the oldest first, and what else was said of their places
+local rooms, sources = {}, {} -- a source is its alerts' ids, the oldest first, their clusters and their authors
 for i, id in ipairs(listed) do
-  local name, said = string.match(where[i], '^([^\31]*\31[^\31]*)\31(.*)$')
+  local name, cluster, author = string.match(where[i], '^([^\31]*\31[^\31]*)\31([^\31]*)\31(.*)$')
   local source = sources[name]
   if not source then
     local room_name = string.match(name, '^[^\31]*')
     local room = rooms[room_name] or {n = 0, sources = {}}
-    source = {n = 0, ids = {}, said = {}, gone = {}, next = 1, room = room}
+    source = {n = 0, ids = {}, cluster = {}, author = {}, gone = {}, next = 1, room = room}
     rooms[room_name], sources[name], room.sources[name] = room, source, source
   end
   source.n, source.room.n = source.n + 1, source.room.n + 1
-  source.ids[source.n], source.said[source.n] = id, said
+  source.ids[source.n], source.cluster[source.n], source.author[source.n] = id, cluster, author
 end
 
 local function sized(source, crowd) -- crowds by size; one that has shrunk stands in an earlier place too
-  source.sizes[crowd.n] = source.sizes[crowd.n] or {}
-  table.insert(source.sizes[crowd.n], crowd)
-  source.top = math.max(source.top, crowd.n)
+  local same = source.sizes[crowd.n]
+  if same then same[#same + 1] = crowd else source.sizes[crowd.n] = {crowd} end
+  if crowd.n > source.top then source.top = crowd.n end
+end
+
+local function left_by_one(source, crowd) -- where it was in one
+  if not crowd then return end
+  crowd.n = crowd.n - 1
+  sized(source, crowd)
+end
+
+local lives = {}
+local function living(name) -- of a cluster that was merged, the one it went into (put_clusters.lua); else itself
+  if not lives[name] then
+    lives[name] = name -- a circle, which nobody writes, would have no end
+    local into = name ~= '' and redis.call('HGET', p .. 'cluster-into', name)
+    lives[name] = into and living(into) or name
+  end
+  return lives[name]
 end
 
 -- Where two or more are of one cluster, or one author: most authors have one alert, and need no table.
-local function crowds_of(source, which, shape)
-  local named, count, crowds, of = {}, {}, {}, {}
-  for i, said in ipairs(source.said) do
-    local name = string.match(said, shape)
-    named[i], count[name] = name, (count[name] or 0) + 1
-  end
+local function crowds_of(source, named)
+  local count, crowds, of = {}, {}, {}
+  for _, name in ipairs(named) do count[name] = (count[name] or 0) + 1 end
   for i, name in ipairs(named) do
     if count[name] > 1 and name ~= '' then
-      local crowd = crowds[name] or {n = 0, ids = {}, next = 1}
+      local crowd = crowds[name] or {n = 0, ids = {}, after = {}}
       crowds[name], of[i], crowd.n = crowd, crowd, crowd.n + 1
       crowd.ids[crowd.n] = i
     end
   end
   for _, crowd in pairs(crowds) do sized(source, crowd) end
-  source[which] = of
+  return of
 end
 
 local function biggest(parts)
@@ -131,11 +145,19 @@ local function biggest_crowd(source)
   end
 end
 
-local function oldest(source) -- its place in the source
+local function next_to_go(source) -- its place in the source
   local crowd = biggest_crowd(source)
   if crowd then
-    while source.gone[crowd.ids[crowd.next]] do crowd.next = crowd.next + 1 end
-    return crowd.ids[crowd.next]
+    local gone, ids, after, at = source.gone, crowd.ids, crowd.after, 0
+    for _ = 0, math.min(FIRST, math.floor(crowd.n / 2)) do -- past those that stay; who has gone is stepped over once
+      local to = after[at] or at + 1
+      if gone[ids[to]] then
+        repeat to = after[to] or to + 1 until not gone[ids[to]]
+        after[at] = to
+      end
+      at = to
+    end
+    return ids[at]
   end
   while source.gone[source.next] do source.next = source.next + 1 end
   return source.next
@@ -147,18 +169,13 @@ for _ = 1, #listed - (most - step) do
   local source = biggest(biggest(rooms).sources)
   if not source.sizes then
     source.sizes, source.top = {}, 0
-    crowds_of(source, 'clusters', '^[^\31]*')
-    crowds_of(source, 'authors', '[^\31]*$')
+    for i, name in ipairs(source.cluster) do source.cluster[i] = living(name) end
+    source.in_cluster, source.of_author = crowds_of(source, source.cluster), crowds_of(source, source.author)
   end
-  local i = oldest(source)
+  local i = next_to_go(source)
   source.gone[i], source.n, source.room.n = true, source.n - 1, source.room.n - 1
-  for _, of in ipairs({source.clusters, source.authors}) do
-    local crowd = of[i]
-    if crowd then
-      crowd.n = crowd.n - 1
-      sized(source, crowd)
-    end
-  end
+  left_by_one(source, source.in_cluster[i])
+  left_by_one(source, source.of_author[i])
   given_way[#given_way + 1] = source.ids[i]
 end
 for first = 1, #given_way, 1000 do

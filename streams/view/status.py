@@ -46,6 +46,7 @@ class WorkerStatus(Struct, frozen=True):
     computes_s: float = 0.0  # how long the call runs that its encoder, matcher or clusterer has not returned from
     holds: dict[str, list[int]] | None = None  # partitions it reads, by topic; an older worker does not say
     stands_s: float = 0.0  # how long a partition of it has stood still with records waiting
+    held: dict[str, int] = {}  # what alerts an hour held back in the last hour, by query
 
     def silent_s(self, at: float) -> float:
         """Seconds since it spoke."""

@@ -49,7 +49,7 @@ class Match(Handler):
             for frame in (*stages.without(one.frame, gone), *(await self._first_put_by(one, begun_before))):
                 await self.outbox.send_frame(frame)
         await self.outbox.delivered()
-        metrics.show_bars(self.runtime.bars.now)
+        metrics.show_bars(self.runtime.bars.now, self.runtime.bars.held)
         if (vault := self.runtime.vault) is not None:
             await vault.prolong([a.post.id for a in given if a.status == "active" and a.post.id not in gone])
         await self._count(matched)

@@ -10,7 +10,7 @@ import pytest
 
 from models.encoders.registry import OWN
 from models.errors import LabelError, ServiceError
-from models.feedback.records import Label
+from models.feedback.records import Label, in_place_of
 from models.queries import Query
 from streams.broker import compacted
 from streams.broker.labels import apply_records, follow_labels, publish_labels, read_labels
@@ -44,6 +44,16 @@ def test_labels_are_kept_masked_and_the_later_word_replaces_the_earlier(settings
     assert found[second.key].text == "call [phone]"
     publish_labels(settings, [], [first.key])
     assert list(read_labels(settings)) == [second.key]
+
+
+def test_what_a_label_replaced_is_kept_with_it_and_stands_again_where_it_is_written_back(settings):
+    first = said(1)
+    second = in_place_of(msgspec.structs.replace(first, verdict="none", by="Mallory"), first)
+    publish_labels(settings, [first])
+    publish_labels(settings, [second])
+    assert read_labels(settings) == {first.key: second}
+    publish_labels(settings, [first], [second.key])
+    assert read_labels(settings) == {first.key: first}
 
 
 def test_what_is_no_label_is_neither_written_nor_believed(settings):

@@ -46,8 +46,19 @@ def test_an_alert_is_labelled_listed_carried_off_and_back_and_taken_back(setting
 
     asyncio.run(fill())
     assert run(settings, "p1", "right", "--by", "Ada") == "need.water: right, says Ada\n"
-    other = ("p2", "other", "--instead", "need.shelter", "--by", "Bo", "--query", "need.water", "--text", "no roof")
-    assert run(settings, *other) == "need.water: other category, need.shelter, says Bo\n"
+    other = (
+        "p2",
+        "other",
+        "--instead",
+        "need.shelter",
+        "--by",
+        "Bo",
+        "--query",
+        "need.water",
+        "--text",
+        "we have no roof over us",
+    )
+    assert run(settings, *other) == "need.water: other category, need.shelter, says Bo; read as en\n"
     listed = run(settings, "list")
     assert "Ada" in listed and "\x1b[31m" not in listed and "1 right" in listed and "1 other category" in listed
     lines = run(settings, "export")
@@ -78,3 +89,58 @@ def test_a_line_that_is_no_label_stops_an_import_before_anything_is_written(sett
 def test_a_post_without_an_alert_wants_its_words(settings):
     with pytest.raises(LabelError, match="--text"):
         run(settings, "nobody", "right", "--by", "Ada")
+
+
+@pytest.mark.parametrize(
+    "text, typed, lang, told",
+    [
+        ("no tenemos agua desde ayer, ayuda por favor", (), "es", "read as es"),
+        ("no tenemos agua desde ayer, ayuda por favor", ("--lang", "PT-br"), "pt-BR", "read as pt-BR"),
+        ("27.71 85.32 !!!", (), "und", "no language was found, nothing is learnt: say --lang"),
+    ],
+)
+def test_the_language_of_a_typed_text_is_found_or_taken_from_whoever_knows_and_told(settings, text, typed, lang, told):
+    said = run(settings, "p3", "right", "--query", "need.water", "--text", text, "--by", "Bo", *typed)
+    assert said == f"need.water: right, says Bo; {told}\n"
+    assert [x.lang for x in read_labels(settings).values()] == [lang]
+
+
+def test_a_language_that_no_post_has_is_not_taught(settings):
+    with pytest.raises(QueryError, match="did you mean es"):
+        run(settings, "p3", "right", "--query", "need.water", "--text", "agua", "--by", "Bo", "--lang", "spanish")
+    assert read_labels(settings) == {}
+
+
+def says(settings, by, verdict, post="p1"):
+    text = ("--query", "need.water", "--text", "there is no water in our street", "--lang", "en")
+    return run(settings, post, verdict, "--by", by, *text)
+
+
+def test_what_somebody_takes_back_gives_way_to_what_somebody_else_had_said_before(settings):
+    says(settings, "Ada", "handled")
+    said = says(settings, "Mallory", "none")
+    assert said == "need.water: not a need, says Mallory; read as en; before, Ada said: handled\n"
+    says(settings, "Mallory", "wrong")
+    says(settings, "Mallory", "wrong", "p2")
+    lines = run(settings, "export")
+    told = "2 taken back; of 1 stands what somebody said before\n"
+    assert run(settings, "undo", "--by", "Mallory") == told
+    (ada,) = read_labels(settings).values()
+    assert (ada.post_id, ada.by, ada.verdict, ada.replaced) == ("p1", "Ada", "handled", None)
+    assert run(settings, "undo", "p1") == "1 taken back\n"
+    run(settings, "import", "-", input=lines)  # a copy holds both words
+    assert run(settings, "undo", "--by", "Mallory") == told
+    assert [(x.post_id, x.by, x.verdict) for x in read_labels(settings).values()] == [("p1", "Ada", "handled")]
+
+
+def test_who_takes_back_all_he_said_leaves_nothing_of_it_under_somebody_elses_word(settings):
+    says(settings, "Mallory", "none")
+    says(settings, "Ada", "handled")
+    assert run(settings, "undo", "--by", "Mallory") == "1 taken back\n"
+    assert [(x.by, x.replaced) for x in read_labels(settings).values()] == [("Ada", None)]
+
+
+def test_what_somebody_says_already_stays_theirs(settings):
+    says(settings, "Ada", "handled")
+    assert says(settings, "Bo", "handled") == "need.water: handled, says Ada already\n"
+    assert [x.by for x in read_labels(settings).values()] == ["Ada"]

@@ -76,6 +76,9 @@ TEXTS: dict[str, Make] = {
     "emoji": lambda n: repeated("😀🏚️👨‍👩‍👧‍👦🇹🇷", n),
     "different emoji runs": lambda n: "".join(chr(0x1F300 + i % 700) + (" " if i % 3 == 0 else "") for i in range(n)),
     "phone numbers": phone_list,
+    "phone numbers in a chain": lambda n: repeated("0532 123 45 67 x", n),
+    "years in a row": lambda n: repeated("2010 - ", n - 4) + "2110",
+    "a digit and a sign": lambda n: repeated("1_", n - 2) + "_a",
     "digits and separators": lambda n: repeated("1-2 3(4)", n),
     "zalgo": lambda n: repeated("h\u0300\u0301\u0302\u0303\u0304\u0305\u0306\u0307", n),
     "overrides": lambda n: repeated("\u202ea\u2066", n),
@@ -130,6 +133,7 @@ LINES: dict[str, Callable[[int], bytes]] = {
     "a number in words": lambda n: b'{"id":"x","text":"water","created_at":"' + b"1 " * (n // 2) + b'"}',
     "a long tag": lambda n: b'{"id":"x","text":"water","lang":"' + b"a-" * (n // 2) + b'"}',
     "a long author": lambda n: b'{"id":"x","text":"water","author":"' + b"@a" * (n // 2) + b'"}',
+    "a string without an end": lambda n: b"[" * 100 + b'"\\' * (n // 2),
     "empty objects": lambda n: b"{}\n" * (n // 3),
 }
 

@@ -1,8 +1,10 @@
 """Nobody buries anybody: a flood pushes out itself, and one request does not make the others wait."""
 
+import msgspec
 import pytest
 
 from streams.dashboard import filters
+from streams.dashboard.crowds import FIRST
 from streams.dashboard.filters import MOST_WORDS, Filter, folded_text
 from streams.dashboard.page_model import MATCHES_KEPT, Board
 from tests.dashboard.invented import invent
@@ -27,6 +29,46 @@ def test_a_flood_of_near_copies_pushes_out_itself_and_not_the_real_alert(cluster
         for query in QUERIES:
             put(board, n, query, cluster_id=cluster, text="donate at scam.example")
     assert "p1" in kept(board) and len(kept(board)) == 200
+
+
+@pytest.mark.parametrize("crowd", ["cluster", "text", "account"])
+def test_who_repeats_the_words_of_a_call_pushes_out_himself_and_not_the_first_of_his_crowd(crowd):
+    board = Board(most_alerts=100)
+    for n in range(2_000):
+        board.put_alert(
+            invent(
+                n,
+                "need.search_rescue",
+                at=NOW + n,
+                cluster_id="c-real" if crowd == "cluster" else None,
+                text="We are trapped under the roof" if crowd == "text" else f"trapped {'x' * n}",
+                post_id=f"bsky:did:plc:{'one' if crowd == 'account' else n}/{n}",
+            )
+        )
+    assert kept(board)[-FIRST:] == [f"bsky:did:plc:{'one' if crowd == 'account' else n}/{n}" for n in (4, 3, 2, 1, 0)]
+    assert kept(board)[:95] == [
+        f"bsky:did:plc:{'one' if crowd == 'account' else n}/{n}" for n in range(1_999, 1_904, -1)
+    ]
+
+
+def test_an_alert_that_is_told_anew_stays_the_first_of_its_crowd():
+    """As when its cluster is known, and copies of it came meanwhile."""
+    board = Board(most_alerts=50)
+    call = invent(0, at=NOW, text="we are trapped on the roof")
+    board.put_alert(call)
+    for n in range(1, 11):
+        put(board, n, "need.water", cluster_id="c-real")
+    board.put_alert(msgspec.structs.replace(call, revision=call.revision + 1, cluster_id="c-real"))
+    for n in range(11, 500):
+        put(board, n, "need.water", cluster_id="c-real")
+    assert kept(board)[-FIRST:] == ["p4", "p3", "p2", "p1", "p0"]
+
+
+def test_small_crowds_keep_their_first_and_their_newest():
+    board = Board(most_alerts=30)
+    for n in range(300):
+        put(board, n, "need.water", cluster_id=f"c-{n % 10}")
+    assert set(kept(board)) >= {f"p{n}" for n in range(10)} | {f"p{n}" for n in range(290, 300)}
 
 
 def test_a_flood_in_one_category_or_of_suggestions_leaves_the_others_their_room():
@@ -136,6 +178,18 @@ def test_many_new_accounts_with_one_text_seconds_apart_are_marked_and_nobody_els
     put(board, 1, "need.water", post_id="bsky:did:plc:real/1", text="we are trapped on the roof of the school")
     campaign(board)
     assert marks(board) == {20} and marks(board, "plc:real") == {0}
+
+
+def test_the_first_of_a_campaign_keep_their_mark_when_the_others_of_that_minute_gave_way_to_later_ones():
+    board = Board(most_alerts=50)
+    campaign(board, range(400))
+    first = {f"bsky:did:plc:bot{n}/1" for n in range(FIRST)}
+    shown = {one.alert.post.id: one.copies for one in board.find(Filter(), 1_000)[0]}
+    assert first <= set(shown) and min(shown.values()) >= 20
+    assert len(board._copies._marked) <= 50
+    for n in range(1_000, 1_100):
+        put(board, n, "need.money", cluster_id=f"c-{n}", post_id=f"bsky:did:plc:p{n}/1", text=f"story {'x' * n}")
+    assert set(board._copies._marked) <= {(letters, a) for letters, of in board._copies._said.items() for a in of}
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from models.records import Post
 from models.search import Found
 from streams.dashboard.filters import Filter
-from streams.dashboard.page_model import Board, spread
+from streams.dashboard.page_model import Board
 from streams.dashboard.routes import SHOWN_ALERTS
+from streams.dashboard.spread import spread
 from streams.search.varied import ALIKE, MOST_ASKED, varied
 from tests.dashboard.invented import invent
 
@@ -52,6 +53,29 @@ def test_a_flood_pushes_no_real_alert_off_the_first_page_or_the_search_for_its_w
     assert flood is many_texts or min(marks) >= 60, "and marked as copies of one minute"
 
 
+@pytest.mark.parametrize("copies", [21, 1_000, 2_200])
+def test_near_copies_in_the_cluster_of_a_call_push_it_neither_off_the_first_page_nor_off_the_board(copies):
+    """The words of a call with another street, town and number: they fall into its cluster, and come after it."""
+    board, call = Board(), "bsky:did:plc:victim/1"
+    for n in range(1_000):
+        query, cluster = ("need.water", "need.food", "need.shelter", "need.search_rescue")[n % 4], f"c{n // 20}-{n % 4}"
+        board.put_alert(invent(n, query, at=NOW + n, cluster_id=cluster, post_id=f"bsky:did:plc:p{n}/1"))
+    rescue = {"query": "need.search_rescue", "cluster_id": "c-real"}
+    board.put_alert(invent(1_000, at=NOW + 1_000, post_id=call, text="Trapped under the rubble, Oak road 12", **rescue))
+    for n in range(1_001, 1_001 + copies):
+        text = f"Trapped under the rubble, Elm road {n}"
+        board.put_alert(invent(n, at=NOW + n, post_id=f"bsky:did:plc:new{n}/1", text=text, **rescue))
+        if n % 50 == 0:
+            assert call in {one.alert.post.id for one in board.find(Filter(), SHOWN_ALERTS)[0]}
+    shown, _ = board.find(Filter(), SHOWN_ALERTS)
+    assert call in {one.alert.post.id for one in shown} and len(shown) == SHOWN_ALERTS
+    seen, before = set(), None
+    while page := board.find(Filter(cluster="c-real"), SHOWN_ALERTS, before)[0]:
+        seen |= {one.alert.post.id for one in page}
+        before = page[-1].rank
+    assert call in seen, "page by page its cluster shows it"
+
+
 @given(
     crowds=st.lists(st.integers(0, 4), max_size=60),
     most=st.integers(1, 30),
@@ -64,9 +88,30 @@ def test_a_page_is_full_where_there_is_enough_in_order_and_nobody_gives_way_to_n
     assert len(chosen) == min(most, len(kept))
     assert [one[2] for one in chosen] == sorted((one[2] for one in chosen), reverse=True)
     assert not {one[2] for one in chosen} & {one[2] for one in left}
-    if left:  # whoever gave way is of a crowd that has its share
-        of = [one[0].cluster_id for one in chosen]
-        assert all(of.count(one[0].cluster_id) >= share for one in left)
+    of = [one[0].cluster_id for one in chosen]
+    assert all(
+        of.count(one[0].cluster_id) >= share for one in left
+    )  # whoever gave way is of a crowd that has its share
+    last = min((one[2] for one in chosen), default=0)
+    for crowd in {one[0].cluster_id for one in left if one[2] > last}:
+        ranks = [one[2] for one in kept if one[2] >= last and one[0].cluster_id == crowd]
+        assert set(ranks[len(ranks) - share // 4 :]) <= {one[2] for one in chosen}, (
+            "of those in reach the oldest are there"
+        )
+
+
+def test_who_has_a_page_with_the_oldest_of_a_crowd_goes_on_below_it_without_gap_but_for_what_is_counted_on_it():
+    board = Board()
+    for n in range(400):
+        board.put_alert(invent(n, at=NOW + n, cluster_id="c-loud" if 200 <= n < 300 else f"c-{n}"))
+    ids, before, like = [], None, 0
+    while page := board.find(Filter(), 120, before)[0]:
+        ids += [one.alert.post.id for one in page]
+        like += max(one.like for one in page)
+        before = page[-1].rank
+    loud = [post_id for post_id in ids if 200 <= int(post_id[1:]) < 300]
+    assert len(set(ids)) == len(ids) == 300 + len(loud) and len(loud) + like == 100
+    assert ids == sorted(ids, key=lambda post_id: -int(post_id[1:]))
 
 
 def found(n, text, account, score):

@@ -53,8 +53,8 @@ async def test_every_key_that_a_run_leaves_expires(redis_url):
         await view.count("match", Origin(0, 1), {n: {"x": 1} for n in (*counters, "put-by-langs", "put-by-sources")})
         await view.put_alerts([invent(1, at=now, text=text)])
         first, last = rfc3339(now - 10), rfc3339(now)
-        for kind in ("grow", "expire"):
-            await view.put_clusters([ClusterEvent(kind, f"c-{kind}", 1, 5, 4.0, first, last, text, "v1")])
+        for kind, into in (("grow", None), ("expire", None), ("merge", "c-grow")):
+            await view.put_clusters([ClusterEvent(kind, f"c-{kind}", 1, 5, 4.0, first, last, text, "v1", into=into)])
         await view.put_proposals([])
         await view.repeat([Repeat("x/2", "x/1", now)])
         await view.mark_gone(["x/1"])

@@ -1,4 +1,4 @@
-"""Bars that follow the stream: budgets kept, precision reached, nothing below a suggestion."""
+"""Bars that follow the stream: budgets kept and never exceeded for want of anything likely, precision reached."""
 
 import msgspec
 import numpy as np
@@ -55,13 +55,75 @@ def test_two_halves_of_the_partitions_get_half_of_the_budget_each():
     assert 3 * 5 <= len(given) <= 6.5 * 6
 
 
+def reading(post_id: str, likely: float, urgent: bool = False) -> Match:
+    priority = "urgent" if urgent else "routine"
+    return Match(post_id, "need.water", "1", "suggestion", likely, 0.5, likely, priority=priority)
+
+
+def test_in_quiet_hours_a_budget_lets_nothing_alert_that_its_query_would_not():
+    made = matcher(BUDGETED)
+    likely = [0.2, 0.49, 0.5, 0.3]
+    given = stream(likely, 1, Bars(made.config), made, size=1)
+    assert [p for _, p in given] == [0.5]
+
+
+def test_no_budget_holds_back_what_reads_as_urgent_and_what_it_gives_counts():
+    made = matcher(msgspec.structs.replace(NEED, alerts_per_hour=1.0))
+    bars, read = Bars(made.config), [reading(f"u{n}", 0.6, urgent=True) for n in range(5)]
+    read += [reading("calm", 0.55), reading("unlikely", 0.4, urgent=True), reading("surer", 0.9)]
+    posts = [Post(m.post_id, "x", 0.0, 10.0) for m in read]
+    told = {m.post_id: m for m in bars.apply(read, posts, made)}
+    assert {i for i, m in told.items() if m.level == "alert"} == {"u0", "u1", "u2", "u3", "u4", "surer"}
+    assert all((m.score >= m.threshold) == (m.level == "alert") for m in told.values())
+    assert bars.held == {"need.water": 1}
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1200), st.sampled_from([0.3, 0.5, 0.6, 0.8, 0.95]), st.booleans(), st.booleans()),
+        max_size=40,
+    ),
+    st.sampled_from([0.5, 1.0, 5.0]),
+)
+@settings(max_examples=60)
+def test_what_a_budget_holds_back_is_a_suggestion_counted_once_for_an_hour(steps, per_hour):
+    made = matcher(msgspec.structs.replace(NEED, alerts_per_hour=per_hour), FOOD)
+    bars, at, held = Bars(made.config), 0.0, []
+    for n, (later_s, likely, urgent, twice) in enumerate(steps):
+        at += later_s
+        frame = [reading(f"p{n}", likely, urgent)], [Post(f"p{n}", "x", 0.0, at)], made
+        for _ in range(1 + twice):
+            bars.apply(*frame, learn=False)
+            (told,) = bars.apply(*frame)
+        if told.level == "suggestion" and likely >= 0.5:
+            held.append(at)
+            assert not urgent
+        assert bars.held.get("need.water", 0) == sum(seen_at > at - 3600 for seen_at in held)
+    bars.apply([], [Post("other", "x", 0.0, at + 3600)], made)
+    assert bars.held == {}, "an hour later, whatever else came in"
+
+
+def test_a_query_whose_budget_was_taken_away_has_neither_bar_nor_count():
+    made = matcher(BUDGETED)
+    bars = Bars(made.config)
+    read = [reading(f"p{n}", 0.6) for n in range(9)]
+    bars.apply(read, [Post(m.post_id, "x", 0.0, 10.0) for m in read], made)
+    assert bars.now and bars.held
+    bars.apply([], [], matcher(NEED))
+    assert (bars.now, bars.held) == ({}, {})
+
+
 def test_a_frame_that_comes_again_counts_once():
     made = matcher(BUDGETED)
     bars = Bars(made.config)
     post = Post("p", "x", 0.0, 10.0)
     found = [Match("p", "need.water", "1", "suggestion", 0.9, 0.5, 0.9)]
-    assert bars.apply(found, [post], made) == bars.apply(found, [post], made)
+    first = bars.apply(found, [post], made)
+    assert first == bars.apply(found, [post], made) and first[0].level == "alert"
     assert len(bars._recent["need.water"].readings) == 1
+    for n in range(20):  # whatever came between
+        bars.apply([reading(f"q{n}", 0.95 + n / 1000)], [Post(f"q{n}", "x", 0.0, 11.0 + n)], made)
+    assert bars.apply(found, [post], made) == first
 
 
 @given(st.lists(st.sampled_from(np.linspace(0.2, 1, 33).tolist()), min_size=FEW, max_size=90), st.floats(0.3, 0.95))
@@ -125,9 +187,10 @@ def test_what_alerts_comes_before_what_does_not_though_less_likely():
     assert found[0].probability < found[1].probability
 
 
-def test_without_suggestions_a_moving_bar_gives_alerts_only():
-    made = matcher(BUDGETED, config=MatchConfig(suggestions=False))
-    found = [Match(f"p{n}", "need.water", "1", "suggestion", p, 0.5, p) for n, p in enumerate((0.9, 0.3, 0.4))]
-    posts = [Post(f"p{n}", "x", 0.0, 1.0) for n in range(3)]
-    settled = Bars(made.config).apply(found, posts, made)
-    assert settled and all(m.level == "alert" for m in settled)
+@pytest.mark.parametrize("bar, held", [({"alerts_per_hour": 1.0}, {"p3"}), ({"target_precision": 0.8}, set())])
+def test_without_suggestions_there_are_alerts_and_what_a_budget_holds_back_and_nothing_else(bar, held):
+    made = matcher(msgspec.structs.replace(NEED, **bar), config=MatchConfig(suggestions=False))
+    found = [reading(f"p{n}", likely) for n, likely in enumerate((0.9, 0.3, 0.4, 0.7))]
+    settled = Bars(made.config).apply(found, [Post(m.post_id, "x", 0.0, 1.0) for m in found], made)
+    assert {m.post_id for m in settled if m.level == "suggestion"} == held
+    assert "p0" in {m.post_id for m in settled if m.level == "alert"}

@@ -69,7 +69,8 @@ def test_an_example_number_of_every_country_is_masked(region):
         "Yape 987 654 321", "ligar 923 456 789", "612 345 678, 987 654 321", "number of people: 612 345 678",
         "llamar: 22 334 455", "tel 25 000 000", "電話 090ー1234ー5678", "０９０ー１２３４ー５６７８",
         "138—1234—5678", "フリーダイヤル１—８００—４４６—２５８１", "هاتف 0944ـ123ـ456", "٠٩٤٤ـ١٢٣ـ٤٥٦",
-        "(0532)-(123)-(4567)", "call 1000-1500", "912-2660", "0235-0259", "2210-2825",
+        "(0532)-(123)-(4567)", "call 1000-1500", "Contacto: 22 334 455", "contactos : 22 334 455",
+        "912-2660", "0235-0259", "2210-2825",
         "https://zalo.me/0901234567", "zalo.me/0901234567", "https://signal.me/#p/+905321234567",
     ],
 )  # fmt: skip
@@ -112,6 +113,7 @@ def test_a_number_is_masked_however_it_is_written(text):
         "2015—04—27", "(2009 - 2013)", "2009—2013", "(20180725)", "(25 000 000)", "(1.500.000)", "83 614 362",
         "125 334 455 people", "número de afectados: 25 334 455 personas", "1,000—2,000—3,000",
         "_22000000 people_", "_USD 22000000_", "_order 2125550123_", "_ISBN 978-3-16-148410-0_", "@_2125550123",
+        "12 345 678 901 people", "en contacto con 1500000 personas", "2010 - 2011 - 2012 - 2023",
     ],
 )  # fmt: skip
 def test_what_is_counted_dated_measured_priced_or_named_is_not(text):
@@ -147,6 +149,19 @@ def test_two_numbers_hide_each_other_by_no_sign_between_them_whether_it_is_seen_
     ],
 )
 def test_a_date_or_a_place_beside_a_number_stays_and_the_number_does_not(text, masked):
+    assert mask(text) == masked
+
+
+@pytest.mark.parametrize(
+    "text, masked",
+    [
+        ("9841234567 5 people", f"{PHONE} 5 people"),
+        ("9841234567 9851234567 5 people stuck", f"{PHONE} {PHONE} 5 people stuck"),
+        ("9841234567 9851234567 people stuck", f"{PHONE} {PHONE} people stuck"),
+        ("0532 123 45 67 x0532 123 45 67 x0532 123 45 67", f"{PHONE} x{PHONE} x{PHONE}"),
+    ],
+)
+def test_what_is_counted_behind_a_number_hides_it_no_more_than_another_number_does(text, masked):
     assert mask(text) == masked
 
 
@@ -235,7 +250,15 @@ def test_what_is_masked_once_is_masked(text):
         "612 345 678 ", "1000-1500 ", "1000 - 1500 - ", "27.71 85.32 ", "27.71", "138—1234—", "123—", "1ー", "1ـ",
         "1)-(", "2015 1130 ", "a @ gmail ", "gmail @ ", "a(a)", "a(a)gmail", "a at gmail dot ", "gmail at ",
         "gmail dot com ", "gmail" + "a" * 60, "zalo.me/", "signal.me/#p/+",
+        "0532 123 45 67 x", "x0532 123 45 67", "12345670532 123 45 67 x", "2010 - ", "2010 . ", "1999-2010 ",
     ],
 )  # fmt: skip
 def test_what_is_masked_costs_in_proportion_to_its_length(unit):
     assert_in_proportion(mask, lambda length: unit * (length // len(unit)), 10_000)
+
+
+@pytest.mark.parametrize("end", ["2110", "a", "1%", "\u200e1%", ".1"])
+@pytest.mark.parametrize("unit", ["2010 - ", "1999 / ", "1_", "1 ", "1-", "1, "])
+def test_a_run_that_ends_as_no_number_does_costs_in_proportion_to_its_length(unit, end):
+    """23 s for 88 characters it was ("2010 - " twelve times, 2110), four times as long for each two more."""
+    assert_in_proportion(mask, lambda length: unit * (length // len(unit)) + end, 10_000)

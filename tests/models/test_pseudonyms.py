@@ -1,11 +1,13 @@
 """What a platform calls a post, an account or a person is in nothing that goes on; the shape of ids stays."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.posts import parse_post
-from models.pseudonyms import Pseudonyms
+from models.posts import parse_post, words_of
+from models.pseudonyms import Pseudonyms, keyed_hash
 from models.records import Deletion, account_of
 from models.text import DEFAULT_CLEANING, clean
 from tests.hostile.test_cost import assert_in_proportion
@@ -50,10 +52,41 @@ def test_what_a_page_shows_can_be_typed_again():
         assert NAMES.id(NAMES.id(post_id)) == NAMES.id(post_id)
 
 
-def test_a_mention_is_one_person_however_it_is_written_and_an_encoder_reads_the_same():
-    one, two = hidden("@Mehmet_K needs water"), hidden("@mehmet_k needs water")
-    assert one.text == two.text != hidden("@mehmet_l needs water").text
-    assert clean(one.text, DEFAULT_CLEANING) == clean("@mehmet_k needs water", DEFAULT_CLEANING)
+def test_a_mention_is_one_person_in_a_text_however_it_is_written_and_an_encoder_reads_the_same():
+    first, second, third = hidden("@Mehmet_K @mehmet_k @mehmet_l").text.split(" ")
+    assert first == second != third
+    assert clean(hidden("@mehmet_k needs water").text, DEFAULT_CLEANING) == clean("@a needs water", DEFAULT_CLEANING)
+
+
+ACCOUNT = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
+NAMED = ["@ayse@m.example", ACCOUNT, f"@{ACCOUNT}", "@ayse.bsky.social", "ayse.bsky.social", "https://m.example/@ayse"]
+
+
+def mentions(text: str) -> list[str]:
+    return re.findall(r"(?<=[@/])[0-9a-f]{8}\b", text)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_who_names_somebody_in_a_post_of_his_own_learns_no_pseudonym_of_theirs(name):
+    hers = hidden("we hide in the cellar", author=name, id=f"bsky:{name}/3k")
+    asked, other = hidden(f"help us {name} we need water"), hidden(f"thanks to {name}")
+    (told,), (elsewhere,) = mentions(asked.text), mentions(other.text)
+    assert told not in repr(hers) and told != elsewhere
+    assert not repr(hers).count(elsewhere)
+
+
+def test_copies_and_reposts_of_a_text_stay_alike_whoever_sends_them():
+    texts = {hidden("call @ayse now", author=who, id=f"x:{who}/1").text for who in ("a", "b")}
+    assert len(texts) == 1
+    sent = [("a", "RT @ayse: we need water"), ("b", "RT @ayse: we need water"), ("c", "RT @zeynep: we need water")]
+    one, same, other = (words_of(hidden(text, author=who, id=f"x:{who}/1"), KEY) for who, text in sent)
+    assert one == same != other
+
+
+@pytest.mark.parametrize("name", NAMED[:3])
+def test_a_name_is_hashed_once(name):
+    plain = name.removeprefix("@").lower()
+    assert NAMES.text(f"ask {name} now", "said") == f"ask @{keyed_hash(f'said {plain}', KEY, b'mention', 4)} now"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +151,7 @@ def test_a_name_of_an_account_is_hidden_however_it_is_written(text):
 
 
 def test_one_account_has_one_name_with_its_sign_in_wide_and_without_it():
-    with_it, wide, bare = (hidden(f"{sign}victim42.bsky.social").text for sign in ("@", "＠", ""))
+    with_it, wide, bare = hidden(" ".join(f"{sign}victim42.bsky.social" for sign in ("@", "＠", ""))).text.split(" ")
     assert with_it == wide == bare and with_it.startswith("@")
 
 

@@ -394,3 +394,6 @@ def test_what_is_told_in_a_language_is_the_larger_of_the_score_and_the_probabili
         moved = 1 / (1 + np.exp(-np.log(sure[row, at] / (1 - sure[row, at])) - by))
         assert match.probability == pytest.approx(moved, abs=1e-3)
         assert match.score == pytest.approx(max(plain[row, at], moved if by else 0.0), abs=1e-3)
+        assert match.score == pytest.approx(made.standings(posts[row], vectors[row])[at], abs=1e-4)
+        odds = made.odds(vectors, langs=langs)[row, at]  # what labels correct
+        assert 1 / (1 + np.exp(-odds)) == pytest.approx(match.score, abs=1e-4)

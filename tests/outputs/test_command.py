@@ -15,9 +15,11 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaTimeoutError
 
 from models.errors import QueryError, ServiceError
+from models.feedback.records import Label
 from models.places.gazetteer import Gazetteer
 from models.queries import load_queries
 from models.records import Alert, Geo, NamedPlace
+from streams.broker.labels import publish_labels
 from streams.broker.queries import publish_queries
 from streams.broker.topics import make_topics
 from streams.commands.alerts import alerts as command
@@ -101,6 +103,23 @@ def test_a_query_that_there_is_not_and_a_language_that_no_post_has_are_warned_of
     assert found == 1 and "no query 'need.gone'" in warned
     found, warned = told("--lang", "xx")
     assert found == 0 and "no post has the language 'xx': write codes" in warned
+
+
+@pytest.mark.parametrize("form", ["csv", "geojson"])
+def test_an_export_says_what_is_handled_by_whom_and_when_or_that_nobody_can_tell(settings, monkeypatch, form):
+    send(settings, [invent("a"), invent("b")])
+    publish_labels(settings, [Label("a", "need.water", "handled", "Ada", 1_795_154_400.0, "no water")])
+    said = ("handled", "Ada", "2026-11-20T06:00:00.000Z")
+    told = {"csv": ",".join(said), "geojson": '"judged":"{}","judged_by":"{}","judged_at":"{}"'.format(*said)}
+    assert run(settings, "--format", form).count(told[form]) == 1
+
+    def missing(_: Settings) -> None:
+        raise ServiceError("no topic labels: run `crisis topics`")
+
+    monkeypatch.setattr("streams.broker.labels.read_labels", missing)
+    done = CliRunner().invoke(command, ["--format", form], obj=settings, catch_exceptions=False)
+    assert done.exit_code == 0 and "judged" not in done.stdout
+    assert "it is not told which alerts are judged, and by whom: no topic labels" in done.stderr
 
 
 def test_who_may_not_read_the_queries_is_told_the_alerts_of_one_all_the_same(settings, monkeypatch):

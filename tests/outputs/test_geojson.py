@@ -7,6 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.feedback.records import Label
 from models.records import Geo, NamedPlace
 from streams.outputs.geojson import collection_lines, feature_line
 from tests.outputs.invented import alerts, invent, later
@@ -56,3 +57,13 @@ def test_a_collection_shows_the_newest_state_and_nothing_withdrawn():
     ]
     (feature,) = json.loads("".join(collection_lines(told)))["features"]
     assert feature["id"] == kept.alert_id and feature["properties"]["cluster_id"] == "c1"
+
+
+def test_what_people_said_stands_on_every_feature_where_it_is_known():
+    label = Label("a", "need.water", "wrong", "Ada \u202e", 1_795_154_400.0, "no water")
+    lines = "".join(collection_lines([invent("a"), invent("b")], {label.key: label}))
+    said, silent = (feature["properties"] for feature in json.loads(lines)["features"])
+    assert "\u202e" not in lines
+    assert (said["judged"], said["judged_by"], said["judged_at"]) == ("wrong", "Ada \u202e", "2026-11-20T06:00:00.000Z")
+    assert (silent["judged"], silent["judged_by"], silent["judged_at"]) == (None, None, None)
+    assert not [name for name in json.loads(feature_line(invent("a")))["properties"] if name.startswith("judged")]

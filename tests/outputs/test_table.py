@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.records import Alert, Geo, NamedPlace
+from models.feedback.records import Label
+from models.records import Alert, Geo, NamedPlace, Reading
 from streams.outputs.printable import printable
 from streams.outputs.table import csv_lines
 from tests.outputs.invented import alerts, invent
@@ -78,7 +79,25 @@ def test_a_link_is_told_if_it_is_one(url, told):
     assert row["link"] == told
 
 
-def test_what_people_said_is_a_column_where_it_is_known():
-    said, silent = invent("a"), invent("b")
-    heads, tags, rows = read([said, silent], judged={said.alert_id: "handled"})
-    assert (heads[-1], tags[-1]) == ("judged", "#meta+judged") and [row["judged"] for row in rows] == ["handled", ""]
+def test_what_people_said_is_told_in_columns_where_it_is_known_with_who_said_it_and_when():
+    several = [invent("a", also=[Reading("need.food", "alert", 0.4)]), invent("b"), invent("c")]
+    labels = [
+        Label("a", "need.water", "handled", "=Ada", 1_795_154_400.0, "no water"),
+        Label("a", "need.food", "other", "Bo", 1_795_158_000.0, "no water", instead="need.shelter"),
+        Label("c", "need.food", "wrong", "Bo", 1.0, "another reading of it"),
+    ]
+    heads, tags, rows = read(several, said={label.key: label for label in labels})
+    assert heads[-3:] == ["judged", "judged by", "judged at"]
+    assert tags[-3:] == ["#meta+judged", "#meta+judged+by", "#date+judged"]
+    assert all(HASHTAG.fullmatch(tag) for tag in tags) and len(set(tags)) == len(tags)
+    assert [row[heads[-3]] for row in rows] == ["handled; need.food: other, need.shelter", "", ""]
+    assert rows[0]["judged by"] == "'=Ada; Bo"  # no formula either
+    assert rows[0]["judged at"] == "2026-11-20T06:00:00.000Z; 2026-11-20T07:00:00.000Z"
+    assert heads[:-3] == read([])[0]
+
+
+def test_nothing_is_told_of_what_people_said_of_a_post_that_is_gone():
+    gone = invent("a", status="withdrawn", withdrawn_because="deleted")
+    label = Label("a", "need.water", "right", "Ada", 1.0, "no water")
+    _, _, [row] = read([gone], said={label.key: label})
+    assert row["judged"] == row["judged by"] == row["judged at"] == ""

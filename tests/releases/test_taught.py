@@ -91,10 +91,11 @@ async def test_what_was_taught_is_learnt_anew_by_the_version_that_takes_over_and
     mine, theirs = now.matcher.feedback.corrections, before.matcher.feedback.corrections
     assert mine.keys() == expected.corrections.keys() == theirs.keys() == {query_id for _, query_id, _ in TAUGHT}
     for query_id, correction in mine.items():
-        assert np.allclose(correction.vector, expected.corrections[query_id].vector, atol=1e-6)
-        assert correction.vector.shape == (now.encoder.dim,)
+        assert np.allclose(correction.vectors, expected.corrections[query_id].vectors, atol=1e-6)
+        assert np.allclose(correction.weights, expected.corrections[query_id].weights, atol=1e-6)
+        assert correction.vectors.shape == (correction.labels, now.encoder.dim)
         if now.encoder.dim == before.encoder.dim:
-            assert not np.allclose(correction.vector, theirs[query_id].vector, atol=1e-2)
+            assert not np.allclose(correction.vectors, theirs[query_id].vectors, atol=1e-2)
 
     # A frame that the version before began is still read by what that one had learnt.
     begun = stages.embed(frame(1), before.encoder)

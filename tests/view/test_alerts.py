@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from models.alerts import crowd_of, place_in_cluster, withdraw
-from models.moments import epoch_s
-from models.records import Alert, Deletion, MatchedFrame, Origin, account_of
+from models.moments import epoch_s, rfc3339
+from models.records import Alert, ClusterEvent, Deletion, MatchedFrame, Origin, account_of
 from streams.config import Settings
 from streams.dashboard.crowds import Crowds
 from streams.pipeline.clusters import place_alerts
@@ -27,6 +27,7 @@ FLOODS = {
     "many authors, one cluster": lambda n: {"author": f"bot{n}", "cluster": "c9"},
     "many authors of another source": lambda n: {"author": f"bot{n}", "source": "loud"},
     "suggestions of many authors": lambda n: {"author": f"bot{n}", "level": "suggestion"},
+    "many authors, the cluster of a real one": lambda n: {"author": f"bot{n}", "cluster": "c3"},
     "another category": lambda n: {"author": f"bot{n}", "category": "money"},
 }
 
@@ -110,7 +111,7 @@ async def test_the_oldest_alerts_leave_the_list_when_there_are_too_many(view):
 
 @pytest.mark.parametrize("flood", FLOODS)
 async def test_a_flood_pushes_out_itself_and_not_the_real_alerts_that_came_before(view, flood):
-    real = [alert_for(f"real{n}", 1000.0 + n, author=f"a{n}") for n in range(4)]
+    real = [alert_for(f"real{n}", 1000.0 + n, author=f"a{n}", cluster=f"c{n}") for n in range(4)]
     await view.put_alerts(real)
     for start in range(0, 100, 7):
         told = [{"post_id": f"f{n}", "seen_at": 2000.0 + n} | FLOODS[flood](n) for n in range(start, start + 7)]
@@ -148,11 +149,11 @@ async def test_a_full_list_makes_room_for_many_and_gives_way_as_the_board_does(v
     for n in range(321):
         fields = {"author": f"a{draw.randrange(40)}", "source": draw.choice(["sms", "web"]), "cluster": f"c{n}"}
         told.append(alert_for(f"p{n}", 1000.0 + n, category=draw.choice(["water", "food"]), **fields))
-        crowds.add(told[-1])
+        crowds.add(told[-1], n)
     await roomy.put_alerts(told)
-    left = {a.alert_id: a for a in told}
+    left, rank = {a.alert_id: a for a in told}, {a.alert_id: n for n, a in enumerate(told)}
     for _ in range(81):
-        crowds.remove(left.pop(gone := crowds.next_to_go()))
+        crowds.remove(left.pop(gone := crowds.next_to_go()), rank[gone])
     kept = {a.alert_id: a for a in await roomy.recent_alerts(1_000)}
     assert len(kept) == len(left) == 240 and gone not in left
 
@@ -161,6 +162,33 @@ async def test_a_full_list_makes_room_for_many_and_gives_way_as_the_board_does(v
         return rooms, Counter(Counter((a.category, a.post.source, a.post.author) for a in alerts.values()).values())
 
     assert sizes(kept) == sizes(left)  # of crowds of one size another one may have given way
+
+
+@pytest.mark.parametrize("merged", [False, True])  # some of it in a cluster that went into that one
+async def test_of_a_flood_in_the_cluster_of_a_real_call_the_same_alerts_give_way_in_redis_as_on_the_board(view, merged):
+    """Some of it by an account that says other things too."""
+    roomy, crowds = LiveView(view.redis, Settings(redis={"recent_alerts": 320})), Crowds()
+    told = [alert_for("call", 1000.0, author="victim", cluster="c-real")]
+    told += [alert_for(f"other{n}", 1000.0 + n, author=f"a{n}", cluster=f"c{n}") for n in range(1, 100)]
+    for n in range(100, 321):
+        cluster = f"c{n}" if n % 10 == 0 else "c-gone" if merged and n % 3 else "c-real"
+        told.append(alert_for(f"copy{n}", 1000.0 + n, author="loud" if n % 5 == 0 else f"bot{n}", cluster=cluster))
+    await roomy.put_clusters([merge("c-older", "c-real"), merge("c-gone", "c-older")])
+    await roomy.put_alerts(told)
+    left = {}
+    for n, alert in enumerate(told):
+        now = place_in_cluster(alert, "c-real") if alert.cluster_id == "c-gone" else alert
+        left[alert.alert_id] = n, now
+        crowds.add(now, n)
+    for _ in range(81):
+        n, gone = left.pop(crowds.next_to_go())
+        crowds.remove(gone, n)
+    kept = {a.alert_id for a in await roomy.recent_alerts(1_000)}
+    assert kept == set(left) and {a.alert_id for a in told[:100]} <= kept
+
+
+def merge(gone, into):
+    return ClusterEvent("merge", gone, 9, 1, 1.0, rfc3339(1000.0), rfc3339(1000.0), "x", "v1", into=into)
 
 
 async def test_alerts_that_an_earlier_version_listed_are_a_crowd_of_their_own_beside_the_new_ones(view):
@@ -192,8 +220,8 @@ async def test_a_post_deleted_after_any_number_of_newer_alerts_is_withdrawn_and_
 
 
 async def test_an_alert_and_all_that_finds_it_are_kept_as_long_as_on_the_broker_listed_or_not(view):
-    listed, unlisted = (alert_for(f"bsky:x/{n}", 1000.0 + n) for n in (20, 1))
-    await view.put_alerts([unlisted, *(alert_for(f"bsky:x/{n}", 1000.0 + n) for n in range(10, 20)), listed])
+    listed, unlisted = (alert_for(f"bsky:x/{n}", 1000.0 + n) for n in (20, 15))  # of an account the first stay listed
+    await view.put_alerts([*(alert_for(f"bsky:x/{n}", 1000.0 + n) for n in range(10, 20) if n != 15), unlisted, listed])
     await view.put_alerts([place_in_cluster(unlisted, "c1")])
     await view.put_alerts([withdraw(listed, Deletion(listed.post.id, 2000.0))])
     await view.mark_gone([listed.post.id])

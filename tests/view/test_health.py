@@ -85,6 +85,19 @@ def test_what_is_wrong_is_said_in_words(found, level, says):
     assert health.level == level and says in health.sentence
 
 
+def test_what_alerts_an_hour_hold_back_is_told_round_of_all_workers_together_and_not_to_whoever_asks():
+    """Round: a page reads the sentence out whenever it changes."""
+    held = {"need.water": 30, "need.food": 8}, {"need.water": 8, "need.a": 1, "need.b": 1, "need.c": 1}
+    workers = {name: worker(held=one) for name, one in zip("ab", held, strict=True)}
+    health = told(workers=workers)
+    says = "held back in the last hour by alerts an hour: need.water 30+, need.food 8, need.a 1 and 2 more queries"
+    assert (health.level, health.sentence) == ("live", f"live: 2 workers at work; {says}")
+    assert health.for_anybody() == "live: 2 workers at work"
+    late = told(workers=workers, lag={"posts.raw": 5_000})
+    assert late.level == "late" and late.sentence.endswith(says) and "need" not in late.for_anybody()
+    assert "need.water 2,000+" in told(workers={"a": worker(held={"need.water": 2_999})}).sentence
+
+
 def test_what_is_put_by_for_moments_needs_no_word():
     assert told(workers={"a": worker(waits_s=2)}, put_by=9).level == "live"
 

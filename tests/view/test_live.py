@@ -75,6 +75,16 @@ async def test_clusters_keep_their_newest_version_and_merged_ones_leave(view):
     assert await view.clusters() == []
 
 
+async def test_what_a_cluster_was_merged_into_is_known_as_long_as_that_it_is_gone(view):
+    await view.put_clusters([event(4, event="merge", into="c0"), event(1, cluster_id="c2", event="expire")])
+    await view.put_clusters([event(3, event="merge", into="late")])
+    assert await view.merged_clusters() == {"c1": "c0"}
+    assert await view.redis.ttl(view.key("cluster-into")) == await view.redis.ttl(view.key("clusters-gone"))
+    for n in range(2, 100):
+        await view.put_clusters([event(n, cluster_id=f"c{n}", event="merge", into="c0")], most=10)
+    assert set(await view.merged_clusters()) == {f"c{n}" for n in range(60, 100)}
+
+
 async def test_repeats_are_counted_with_their_original(view):
     await view.repeat([Repeat("r1", "p1", 0.0), Repeat("r2", "p1", 0.0)])
     assert await view.repeats_of(["p1", "p2"]) == [2, 0]

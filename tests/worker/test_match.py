@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from redis.asyncio import Redis
 
 from models.bars import Bars
 from models.records import Deletion, Frame, MatchedFrame, Origin, Post
+from streams import metrics
 from streams.config import load_settings
 from streams.pipeline import stages
 from streams.pipeline.frames import encode_frame
@@ -141,6 +143,18 @@ async def test_a_post_that_was_left_out_has_its_one_outcome_however_often_the_fr
     assert through(await match.view.counts()) == 3
     assert set(match.outbox.posts()) == {"~bob/1", "~eve/1"}
     assert all(isinstance(frame, MatchedFrame) for frame in match.outbox.frames)
+
+
+async def test_what_alerts_an_hour_hold_back_is_a_suggestion_and_a_metric(worker, ready):
+    limited = [msgspec.structs.replace(q, threshold=None, alerts_per_hour=1.0) for q in QUERIES]
+    match = worker()
+    match.runtime.serving = Serving(make_ready(load_settings(), load_version(load_settings(), "own"), limited))
+    words = "we have no drinking water, send water please"
+    asks = [Post(f"~ada/{n}", f"{words} {n}", 1e9, 1e9 + n, "en") for n in range(8)]
+    await match([event_of(ready, Origin(0, 1), asks)])
+    held = [a for a in match.outbox.alerts if a.query_id == "need.water" and a.level == "suggestion"]
+    assert held and match.runtime.bars.held == {"need.water": len(held)}
+    assert metrics.held_back.labels("need.water")._value.get() == len(held)
 
 
 async def test_a_batch_asks_what_is_gone_once_before_its_alerts_and_once_after_of_all_at_once(worker, ready):

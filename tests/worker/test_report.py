@@ -99,6 +99,7 @@ def a_worker(tell, **more):
         encoder=SimpleNamespace(version="v"),
         takeover=UNTROUBLED,
         sender=UNTROUBLED,
+        bars=SimpleNamespace(held={"need.water": 2}),
         serving=SimpleNamespace(current=SimpleNamespace(name="v")),
     )
     runtime.__dict__.update(more)
@@ -156,6 +157,7 @@ async def test_a_worker_whose_vault_is_away_says_so_reads_nothing_and_is_not_end
     agents = {"normalise": ("posts.raw", 1)}
     health = judge(Known(0.0, {"w": words[-1]}, lag={"posts.raw": 6}), agents)
     assert words[-1].message == trouble and (health.level == "down") == bool(trouble)
+    assert words[-1].held == {"need.water": 2}, "what its bars hold back"
 
 
 def test_a_worker_that_does_not_end_in_order_says_so_and_why_before_it_ends(monkeypatch, caplog):

@@ -30,9 +30,7 @@ def find_tasks(names: Sequence[str]) -> list:
     try:
         import mteb
     except ImportError as error:
-        raise TaskError(
-            f"tasks={','.join(names)} need the mteb library: pip install '.[mteb]' ({error})"
-        ) from error
+        raise TaskError(f"tasks={','.join(names)} need the mteb library: pip install '.[mteb]' ({error})") from error
     try:
         return [mteb.get_task(name, languages=["eng"]) for name in names]
     except KeyError as error:
