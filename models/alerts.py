@@ -85,7 +85,7 @@ def make_alert(post: Post, match: Match, query: Query, encoder_version: str, als
 
 
 def places_of(post: Post) -> list[NamedPlace]:
-    """The places a post names, the likeliest first; but before a country or province that would be, what is told of it."""
+    """The places a post names, the likeliest first; but before a country or province what is told inside of it."""
     return [
         NamedPlace(
             said.text,

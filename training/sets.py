@@ -49,7 +49,8 @@ DATA_SETS = {
         files=("*.tsv.gz",),
         columns="en, xx; a file for each language",
         sources=("tatoeba-train",),
-        learnt=f"{PAIRS}; what asks for nothing: training.head, training.calibrate; training.places, place_words, function_words",
+        learnt=f"{PAIRS}; what asks for nothing: training.head, training.calibrate; "
+        "training.places, place_words, function_words",
         judges=ORDINARY,
         origin="https://github.com/Helsinki-NLP/OPUS-MT-testsets; Tiedemann 2020, WMT",
     ),

@@ -54,9 +54,7 @@ def load_encoder(ref: str | Path | Bundle | None = None) -> Encoder:
         from models.encoders.transformer import TransformerEncoder
     except ImportError as error:
         no_folder = "" if path.exists() else "no folder here, and as a hub id "
-        raise EncoderError(
-            f"{str(ref)!r} is {no_folder}run by torch: pip install '.[torch]' ({error})"
-        ) from error
+        raise EncoderError(f"{str(ref)!r} is {no_folder}run by torch: pip install '.[torch]' ({error})") from error
     return CharacterAwareEncoder(path) if by_letters else TransformerEncoder(ref)
 
 
