@@ -7,18 +7,21 @@ fills an empty one with the bundled packs.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import cache
+from typing import NamedTuple
 
 import msgspec
 
 from models.errors import QueryError
-from models.queries import Query, check_query, without_void
+from models.moments import rfc3339
+from models.queries import Query, check_query, load_queries, without_void
 from models.undecodable import UNDECODABLE
 from streams.broker.compacted import follow_table, open_compacted, read_table
 from streams.config import Settings
 
-__all__ = ["follow_queries", "publish_queries", "read_queries"]
+__all__ = ["Changed", "bundled", "change_query", "follow_queries", "not_ended", "publish_queries", "read_queries"]
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +65,58 @@ def publish_queries(settings: Settings, changes: dict[str, Query | None]) -> Non
     """
     with open_compacted(settings, "queries") as topic:
         topic.write({query_id.encode(): _encode(query) if query else None for query_id, query in changes.items()})
+
+
+class Changed(NamedTuple):
+    """What became of one query."""
+
+    before: Query | None
+    after: Query
+    meanwhile: bool  # somebody else changed it at the same time
+
+
+def change_query(settings: Settings, query_id: str, change: Callable[[Mapping[str, Query]], Query]) -> Changed:
+    """Write what `change` makes of the query among those that stand there.
+
+    Of two people who change one at the same time the later would write over what the earlier wrote, and both be told
+    that theirs is live. So what others wrote before us is read after the writing, changed in turn, and written again.
+    (Of three within the same moment one may still be lost: what a stale writer wrote over it is not undone.)
+
+    Raises what `change` does, and nothing is changed then; ServiceError as `publish_queries`.
+    """
+    known: dict[str, Query] = {}
+    ours: set[int] = set()  # offsets
+    with open_compacted(settings, "queries") as topic:
+        apply_records(known, topic.read())
+        while True:
+            before = known.get(query_id)
+            try:
+                after = change(known)
+            except QueryError:
+                if ours:  # we have written over what stands there for all others
+                    topic.write({query_id.encode(): _encode(before) if before else None})
+                raise
+            (offset,) = topic.write({query_id.encode(): _encode(after)})
+            others = [record for record in topic.read(offset) if record.offset not in ours]
+            if query_id not in apply_records(known, others):
+                return Changed(before, after, bool(ours))
+            ours.add(offset)
+
+
+@cache
+def bundled() -> Mapping[str, Query]:
+    """The queries that come with this version, by id."""
+    return {query.id: query for query in load_queries()}
+
+
+def not_ended(query: Query, now: float) -> Query:
+    """The query, or raise QueryError for one that would read nothing."""
+    if query.expires_at <= now:
+        raise QueryError(
+            f"query {query.id}: expires {query.expires}: that is past, and it would read nothing; "
+            f"it is {rfc3339(now, 'seconds')} now"
+        )
+    return query
 
 
 def read_queries(settings: Settings) -> dict[str, Query]:

@@ -16,6 +16,7 @@ from models.language_tags import post_language
 from models.moments import rfc3339
 from models.queries import BARS, Query, check_query
 from models.records import KINDS
+from streams.broker.queries import bundled, not_ended
 from streams.outputs.span import seconds
 
 __all__ = ["changed", "with_fields"]
@@ -31,10 +32,15 @@ _OPTIONS = (
         help="Alert from this probability on that somebody can act on the post. Default: match.alert_probability.",
     ),
     click.option(
-        "--alerts-per-hour", type=float, help="Or so many alerts an hour: the probability follows the stream."
+        "--alerts-per-hour",
+        type=float,
+        help="Or at most so many alerts an hour: once they are given, only what is likelier than all of them alerts, "
+        "and what reads as urgent; the rest are suggestions. It never lowers the bar.",
     ),
     click.option(
-        "--target-precision", type=float, help="Or so that this share of its alerts is right, such as 0.8; likewise."
+        "--target-precision",
+        type=float,
+        help="Or so that this share of its alerts is right, such as 0.8: the probability follows the stream.",
     ),
     click.option("--languages", help="Only posts in these languages, such as es,qu. '' takes the filter away."),
     click.option("--sources", help="Only posts of these sources, such as sms,bluesky."),
@@ -79,11 +85,14 @@ _NAMES = (
 def changed(
     known: Query | None, query_id: str, sentences: dict[str, list[str]], given: dict[str, Any], now: float | None = None
 ) -> Query:
-    """The query with these sentences, by language, added to its own, and the fields that are given; or a new one.
-    Each sentence is kept once.
+    """The query with these sentences, by language, added to its own, and the fields that are given; or a new one. A
+    bundled one that was removed begins as it was shipped: what it learnt is of all its sentences. Each is kept once.
 
     Raises QueryError saying what to change.
     """
+    now = time.time() if now is None else now
+    if known is None:
+        known = bundled().get(query_id)
     if known is None:
         kind, _, category = query_id.partition(".")
         if kind not in KINDS:
@@ -91,14 +100,16 @@ def changed(
         label = category.replace("_", " ").capitalize()
         known = Query(id=query_id, kind=kind, category=category, label=label, sentences={})  # type: ignore[arg-type]
     texts = known.sentences | {
-        lang: list(dict.fromkeys([*known.sentences.get(lang, []), *added])) for lang, added in sentences.items()
+        lang: list(dict.fromkeys([*known.sentences.get(lang, []), *added]))
+        for lang, added in ((post_language(code), texts) for code, texts in sentences.items())
     }
     plain = {name: value for name, value in given.items() if name in ("label", "iasc", "hxl", *BARS)}
     if any(name in plain for name in BARS):
         plain = dict.fromkeys(BARS) | plain
     if "expires" in given:
-        plain["expires"] = _moment(given["expires"], time.time() if now is None else now)
-    return check_query(msgspec.structs.replace(known, sentences=texts, where=_where(known, given), **plain))
+        plain["expires"] = _moment(given["expires"], now)
+    made = check_query(msgspec.structs.replace(known, sentences=texts, where=_where(known, given), **plain))
+    return not_ended(made, now) if "expires" in given else made
 
 
 def _where(known: Query, given: dict[str, Any]) -> Where | None:

@@ -8,13 +8,13 @@ from functools import partial
 import msgspec
 
 from models.errors import QueryError
-from models.queries import Query, check_query, read_pack, without_void
+from models.queries import Query, check_query, read_pack, read_yaml, without_void
 from models.undecodable import UNDECODABLE
 
 __all__ = ["read_queries_of"]
 
 _json = msgspec.json.Decoder(Query).decode
-_yaml = partial(msgspec.yaml.decode, type=Query)
+_yaml = partial(read_yaml, type=Query)
 
 
 def read_queries_of(raw: bytes, name: str) -> dict[str, Query]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import click
-import msgspec
 import numpy as np
 
 from models.encoders.ready import Ready
@@ -18,7 +17,6 @@ from models.errors import CrisisError, Rejected
 from models.feedback.teach import teach
 from models.moments import rfc3339
 from models.moving_words import moving_words, moving_words_told
-from models.posts import parse_post
 from models.pseudonyms import Pseudonyms
 from models.queries import load_queries
 from models.records import Alert, Frame, Match, MatchedFrame, Post, PutBy, account_of
@@ -27,6 +25,7 @@ from models.why_not import why_not as explain
 from streams.broker.labels import read_labels
 from streams.broker.queries import read_queries
 from streams.broker.reading import read_values
+from streams.commands.query_text import typed_post
 from streams.commands.refused_post import find_refused
 from streams.commands.versions import VERSION, chosen
 from streams.config import Settings
@@ -91,7 +90,7 @@ def why_not(
         queries = load_queries() if bundled else list(read_queries(settings).values())
         ready = make_ready(settings, chosen(settings, version), queries)
         ready = ready if bundled else _taught(settings, ready)
-        post = _post(text, lang, source)
+        post = typed_post(text, lang, source)
         vector = ready.encoder.encode([post.text])[0]
         click.echo(printable(explain(ready.matcher, post, vector)))
         if words:
@@ -196,13 +195,3 @@ def _refused(settings: Settings, pseudonyms: Pseudonyms, post_id: str) -> str:
         return ""
     told = f"{letter.reject.reason} at {letter.reject.stage}: {letter.reject.detail}"
     return f"It was refused ({told}); `crisis rejected show {letter.place}` shows it."
-
-
-def _post(text: str, lang: str | None, source: str) -> Post:
-    fields = {"id": "text/0", "text": text, "source": source} | ({"lang": lang} if lang else {})
-    try:
-        post = parse_post(msgspec.json.encode(fields), seen_at=time.time(), author_key=b"")
-    except Rejected as why:
-        raise click.ClickException(f"it would be refused: {why}") from why
-    assert isinstance(post, Post)
-    return post if lang is None else msgspec.structs.replace(post, lang=lang)

@@ -5,6 +5,7 @@ Pure: no clock, no I/O.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
 from hashlib import blake2b
 
@@ -14,34 +15,40 @@ from models.records import Alert, account_of
 
 __all__ = ["Copies", "Crowds", "crowds_of_page", "whose"]
 
+FIRST = 5  # of a crowd, or half of it where that is fewer, that do not give way; as in view/put_alerts.lua
+
 
 class Crowds:
     """Who takes whose room: alerts by level and category, in there by source, in there by cluster and by account.
 
     When there are too many, the fullest room gives way, in it the source with the most, of that the biggest cluster or
-    account, and of that the oldest: a flood pushes out itself. What is in no cluster yet counts as one crowd, and in it
-    gives way the biggest of one text or account; a post that names neither author nor account is of none.
+    account, and of that the oldest but the FIRST: a flood pushes out itself, and whoever repeats the words of a call
+    does not push out that call, which came before them. What is in no cluster yet counts as one crowd, and in it gives
+    way the biggest of one text or account; a post that names neither author nor account is of none.
+
+    rank: grows with every new alert, and stays with it.
     """
 
     def __init__(self) -> None:
-        self._rooms: dict[tuple[str, str], dict[str, dict[str, dict[str, None]]]] = {}  # → source → crowd → alert ids
+        # → source → crowd → (rank, alert id) in order
+        self._rooms: dict[tuple[str, str], dict[str, dict[str, list[tuple[int, str]]]]] = {}
         self._sizes: Counter[tuple[str, str]] = Counter()
         self._of_source: dict[tuple[str, str], Counter[str]] = {}
         self._gave_way: Counter[str] = Counter()  # of crowds that are still here
 
-    def add(self, alert: Alert) -> None:
+    def add(self, alert: Alert, rank: int) -> None:
         room, source = (alert.level, alert.category), alert.post.source
         crowds = self._rooms.setdefault(room, {}).setdefault(source, {})
         for crowd in _crowds_of(alert):
-            crowds.setdefault(crowd, {})[alert.alert_id] = None
+            insort(crowds.setdefault(crowd, []), (rank, alert.alert_id))
         self._sizes[room] += 1
         self._of_source.setdefault(room, Counter())[source] += 1
 
-    def remove(self, alert: Alert) -> None:
+    def remove(self, alert: Alert, rank: int) -> None:
         room, source = (alert.level, alert.category), alert.post.source
         crowds = self._rooms[room][source]
         for crowd in _crowds_of(alert):
-            del crowds[crowd][alert.alert_id]
+            del crowds[crowd][bisect_left(crowds[crowd], (rank, alert.alert_id))]
             if not crowds[crowd]:
                 del crowds[crowd]
                 self._gave_way.pop(_place(room, source, crowd), None)
@@ -51,6 +58,20 @@ class Crowds:
         self._of_source[room][source] -= 1
         if not self._of_source[room][source]:  # sources name themselves: there may be any number
             del self._of_source[room][source]
+
+    def merge(self, gone: str, into: str) -> list[str]:
+        """The alerts of one cluster are of another from here on; returns their ids."""
+        was, now = f"cluster {gone}", f"cluster {into}"
+        moved: list[str] = []
+        for room, sources in self._rooms.items():
+            for source, crowds in sources.items():
+                if (found := crowds.pop(was, None)) is None:
+                    continue
+                crowds[now] = sorted(crowds.get(now, []) + found)
+                if left := self._gave_way.pop(_place(room, source, was), 0):
+                    self._gave_way[_place(room, source, now)] += left
+                moved += [alert_id for _, alert_id in found]
+        return moved
 
     def next_to_go(self) -> str:
         """Its alert id."""
@@ -65,7 +86,8 @@ class Crowds:
             )
             crowd = inner if len(crowds[inner]) > 1 else crowd
         self._gave_way[_place(room, source, crowd)] += 1
-        return next(iter(crowds[crowd]))
+        stay = 0 if crowd == NO_CLUSTER else min(FIRST, len(crowds[crowd]) // 2)
+        return crowds[crowd][stay][1]
 
     def gave_way(self, alert: Alert) -> int:
         """How many alerts of its cluster, or of its account, had to go while some of them stayed."""
@@ -90,6 +112,7 @@ class Copies:
     def __init__(self) -> None:
         self._said: dict[str, dict[str, float]] = {}  # letters → account → created_at of its last alert
         self._texts: dict[str, Counter[str]] = {}  # account → letters of its alerts, how many alerts each
+        self._marked: dict[tuple[str, str], int] = {}  # letters, account → its mark when one of that minute gave way
 
     def add(self, alert: Alert, folded: str) -> None:
         letters, account = _letters(folded), _who(alert)
@@ -98,6 +121,15 @@ class Copies:
             at = epoch_s(alert.post.created_at)
             self._said.setdefault(letters, {})[account] = at
 
+    def give_way(self, alert: Alert, folded: str) -> None:
+        """As `remove`, but who said the same in that minute keeps the mark: of a flood its first stay here alone."""
+        letters, account = _letters(folded), _who(alert)
+        if (letters, account) not in self._marked:  # else it is noted: looking through them for each would take long
+            near = self._near(letters, account)
+            for one in near:
+                self._marked[letters, one] = max(len(near), self._marked.get((letters, one), 0))
+        self.remove(alert, folded)
+
     def remove(self, alert: Alert, folded: str) -> None:
         letters, account = _letters(folded), _who(alert)
         texts = self._texts[account]
@@ -105,6 +137,7 @@ class Copies:
         if texts[letters]:
             return
         del texts[letters]
+        self._marked.pop((letters, account), None)
         if not texts:
             del self._texts[account]
         if said := self._said.get(letters):
@@ -114,13 +147,18 @@ class Copies:
 
     def of(self, alert: Alert, folded: str) -> int:
         """Accounts with these words around the time of this post, itself among them; 0 if that is no sign."""
-        said = self._said.get(_letters(folded), {})
-        mine = said.get(_who(alert))
+        letters, account = _letters(folded), _who(alert)
+        return max(len(self._near(letters, account)), self._marked.get((letters, account), 0))
+
+    def _near(self, letters: str, account: str) -> list[str]:
+        """Accounts with these words around the time of this one's; none if that is no sign."""
+        said = self._said.get(letters, {})
+        mine = said.get(account)
         if mine is None or len(said) < self.ACCOUNTS:
-            return 0
+            return []
         near = [account for account, at in said.items() if abs(at - mine) <= self.WITHIN_S]
         new = sum(len(self._texts[account]) == 1 for account in near)
-        return len(near) if len(near) >= self.ACCOUNTS and 2 * new >= len(near) else 0
+        return near if len(near) >= self.ACCOUNTS and 2 * new >= len(near) else []
 
 
 def _letters(folded: str) -> str:

@@ -3,8 +3,10 @@ deletion reaches what was taken along.
 
 | path | answers |
 |---|---|
-| /api/alerts.csv?(filter) | CSV with HXL hashtags (outputs/table.py), with what people said of each |
+| /api/alerts.csv?(filter) | CSV with HXL hashtags (outputs/table.py) |
 | /api/alerts.geojson?(filter) | a FeatureCollection (outputs/geojson.py) |
+
+Both with what people said of each, who and when (outputs/judged.py).
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from models.feedback.records import label_key
 from models.moments import rfc3339
 from models.records import Alert
 from streams.dashboard.asked import filter_of, require
@@ -43,21 +44,21 @@ class Downloads:
 
     async def csv(self, request: Request) -> Response:
         require(request, "label")
-        alerts, said = await self._listed(request), self.lessons.labels
-        keys = {alert.alert_id: label_key(alert.post.id, alert.query_id) for alert in alerts}
-        judged = {alert_id: said[key].verdict for alert_id, key in keys.items() if key in said}
-        told = await asyncio.to_thread(_joined, csv_lines(alerts, judged))
+        told = await asyncio.to_thread(_joined, csv_lines(await self._listed(request), self.lessons.labels))
         return _file(MARK + told, "text/csv; charset=utf-8", "csv")
 
     async def geojson(self, request: Request) -> Response:
         require(request, "label")
-        told = await asyncio.to_thread(_joined, collection_lines(reversed(await self._listed(request))))
+        alerts = reversed(await self._listed(request))
+        told = await asyncio.to_thread(_joined, collection_lines(alerts, self.lessons.labels))
         return _file(told, "application/geo+json", "geojson")
 
     async def _listed(self, request: Request) -> list[Alert]:
         """Newest first, as the page shows them: without authors and links that are none."""
         board = self.feed.board
-        found, _ = await asyncio.to_thread(fitting, board.kept(), await filter_of(request), self.lessons.labels)
+        found, _ = await asyncio.to_thread(
+            fitting, board.kept(), board.asked(await filter_of(request)), self.lessons.labels
+        )
         now = (board.alert(alert.alert_id) for alert, _, _ in found)  # what was withdrawn meanwhile is not taken along
         return [without_author(alert) for alert in now if alert is not None and alert.status == "active"]
 

@@ -7,17 +7,20 @@ by accident what others listen for (`crisis query edit` does).
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
 
 from models.errors import QueryError, ServiceError
 from models.filters import Where, located
+from models.language_tags import post_language
 from models.moments import rfc3339
 from models.moving_words import Moved
 from models.queries import Query, check_query
 from models.records import KINDS, Alert, Post
-from streams.broker.queries import publish_queries, read_queries
+from streams.broker.queries import bundled, change_query, not_ended, read_queries
 from streams.config import Settings
 from streams.config.secrets import redacted
 from streams.dashboard.lessons import Lessons
@@ -50,16 +53,16 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
         kind, _, category = self.query_id.partition(".")
         if kind not in KINDS:
             raise QueryError(f"{self.query_id!r}: say need, offer, warning, order or report, and a short name")
-        if len(self.sentences) > MOST_SENTENCES or not self.lang.replace("-", "").isalnum():
-            raise QueryError(f"at most {MOST_SENTENCES} sentences, in a language such as en or pt-BR")
+        if len(self.sentences) > MOST_SENTENCES:
+            raise QueryError(f"{len(self.sentences)} sentences, at most {MOST_SENTENCES} are taken")
         where = msgspec.structs.replace(self.where, **located(self.area)) if self.area else self.where
-        return check_query(
+        made = check_query(
             Query(
                 id=self.query_id,
                 kind=kind,  # type: ignore[arg-type]
                 category=category,
                 label=category.replace("_", " ").capitalize(),
-                sentences={self.lang: [text.strip() for text in self.sentences if text.strip()]},
+                sentences={post_language(self.lang): [text.strip() for text in self.sentences if text.strip()]},
                 where=None if where == Where() else where,
                 probability=self.probability,
                 alerts_per_hour=self.alerts_per_hour,
@@ -67,6 +70,7 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
                 expires=self.expires,
             )
         )
+        return not_ended(made, time.time())
 
 
 class Example(Struct, frozen=True):
@@ -79,7 +83,9 @@ class Example(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """Answer of /api/queries/try. `already`: of the alerts, those of posts that alert for another query too."""
+    """Answer of /api/queries/try. `already`: of the alerts, those of posts that alert for another query too.
+    `alerts_an_hour`, `cpu_s_an_hour`: if it goes on as in these hours, which may be minutes.
+    """
 
     query_id: str
     posts: int
@@ -92,6 +98,7 @@ class Outcome(Struct, frozen=True):
     cpu_s_an_hour: float
     by_hour: dict[str, int]  # start of the hour, RFC 3339 → alerts
     examples: list[Example]
+    unheard: str  # a sentence, where no post has a source that it asks for
 
     @classmethod
     def of(cls, query: Query, done: Rehearsal) -> Outcome:
@@ -99,15 +106,16 @@ class Outcome(Struct, frozen=True):
         return cls(
             query.id,
             done.posts,
-            round(done.hours, 2),
+            round(done.hours, 3),
             len(done.alerts),
             done.suggestions,
             done.already,
             query.where.place if query.where else "",
-            round(len(done.alerts) / done.hours, 2),
-            round(done.cpu_s / done.hours, 4),
+            round(done.an_hour(len(done.alerts)), 2),
+            round(done.an_hour(done.cpu_s), 4),
             {rfc3339(hour * HOUR_S): count for hour, count in sorted(done.by_hour.items())},
             [Example(p.text, p.lang, m.probability or 0.0, rfc3339(p.created_at)) for p, m in likeliest],
+            done.unheard(query),
         )
 
 
@@ -160,9 +168,17 @@ class Drafts:
             self._asking -= 1
 
     async def saved(self, draft: Draft) -> Query:
-        """Make it live. Raises QueryError for one that is there already."""
+        """Make it live. Raises QueryError for one that is there already, or is a bundled one."""
         query = draft.query()
-        if query.id in await asyncio.to_thread(read_queries, self._settings):
-            raise QueryError(f"there is a query {query.id} already: choose another name, or `crisis query edit` it")
-        await asyncio.to_thread(publish_queries, self._settings, {query.id: query})
-        return query
+
+        def new(known: Mapping[str, Query]) -> Query:
+            if query.id in known:
+                raise QueryError(f"there is a query {query.id} already: choose another name, or `crisis query edit` it")
+            if query.id in bundled():
+                raise QueryError(
+                    f"{query.id} is a bundled query: choose another name, or have it as it was shipped by "
+                    f"`crisis query add {query.id}`"
+                )
+            return query
+
+        return (await asyncio.to_thread(change_query, self._settings, query.id, new)).after

@@ -19,7 +19,8 @@ import math
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Struct
@@ -57,6 +58,8 @@ BIG_BATCH = 200  # more alerts at once than anyone reads: the viewer fetches the
 QUEUE = 64
 SHOWN_PROPOSALS = 5
 REPEATS_OF = 200  # posts of the newest alerts whose repeats are watched
+# Streams of one person, and of all: sockets are left for those who ask something else (512: streams.web.deadline).
+MOST_OWN, MOST_VIEWERS = 16, 300
 
 
 class Event(Struct, frozen=True):
@@ -93,7 +96,7 @@ class Feed:
         self._search_status, self._taught = search_status, taught
         self._number = 0
         self._kept = Batches(KEPT_BATCHES)
-        self._viewers: set[asyncio.Queue[Batch | Stats]] = set()
+        self._viewers: WeakKeyDictionary[asyncio.Queue[Batch | Event], str] = WeakKeyDictionary()  # whose each is
         self._alerts: dict[str, Alert] = {}  # waiting for the next flush
         self._clusters: dict[str, ClusterEvent] = {}
         self._rate = Rate()
@@ -169,6 +172,8 @@ class Feed:
     async def _load(self) -> None:
         alerts = await self.view.recent_alerts(self.settings.redis.recent_alerts)
         clusters = await self.view.clusters(2000)
+        for gone, into in (await self.view.merged_clusters()).items():
+            self.board.merge(gone, into)
         news = sum([self.board.put_alert(a) for a in reversed(alerts)]) + sum(
             [self.board.put_cluster(c) for c in reversed(clusters)]
         )
@@ -201,8 +206,8 @@ class Feed:
         self._kept.append(batch)
         self._hand_out(batch)
 
-    def _hand_out(self, item: Batch | Stats) -> None:
-        for queue in self._viewers:
+    def _hand_out(self, item: Batch | Event) -> None:
+        for queue in list(self._viewers):
             if queue.full():  # this viewer is too slow: forget what waits, and let it start over
                 while not queue.empty():
                     queue.get_nowait()
@@ -223,7 +228,7 @@ class Feed:
             stop_if_cancelled()
             self.stats = msgspec.structs.replace(self.stats, health=self.health, taught=self._taught()[0])
             self.history.append(round(self.stats.posts_per_s, 1))
-            self._hand_out(self.stats)
+            self._hand_out(Event("stats", encode(self.stats)))
             await asyncio.sleep(max(0.1, TICK_S - (self._clock() - began)))
 
     async def _measure(self, at: float) -> Stats:
@@ -282,19 +287,33 @@ class Feed:
         finally:
             await reader.close()
 
-    async def events(self, wanted: Filter, last_id: str | None) -> AsyncIterator[Event]:
+    def full(self, who: str) -> str | None:
+        """Why there is no room for another viewer of this person; None where there is. A person without a name may be
+        many."""
+        if who and sum(other == who for other in self._viewers.values()) >= MOST_OWN:
+            return f"{MOST_OWN} pages of {who} are open already, which is the most: close some"
+        if len(self._viewers) >= MOST_VIEWERS:
+            return f"{MOST_VIEWERS} pages are open already, which is the most: try again later"
+        return None
+
+    def events(self, wanted: Filter, last_id: str | None, who: str = "") -> AsyncGenerator[Event]:
         """Events for one viewer, from after `last_id` on. Ends only when the caller stops."""
-        queue: asyncio.Queue[Batch | Stats] = asyncio.Queue(QUEUE)
-        self._viewers.add(queue)
+        queue: asyncio.Queue[Batch | Event] = asyncio.Queue(QUEUE)
+        self._viewers[queue] = who  # at once, to be counted; one that is never read goes with its queue
+        return self._told(queue, self._missed(last_id), wanted)
+
+    async def _told(
+        self, queue: asyncio.Queue[Batch | Event], missed: list[Batch], wanted: Filter
+    ) -> AsyncGenerator[Event]:
         try:
-            for batch in self._missed(last_id):
+            for batch in missed:
                 yield self._event(batch, wanted)
             yield Event("stats", encode(self.stats))
             while True:
                 item = await queue.get()
-                yield self._event(item, wanted) if isinstance(item, Batch) else Event("stats", encode(item))
+                yield self._event(item, wanted) if isinstance(item, Batch) else item
         finally:
-            self._viewers.discard(queue)
+            self._viewers.pop(queue, None)
 
     def _missed(self, last_id: str | None) -> list[Batch]:
         """The batches after `last_id`, or one resync where they are not all here any more."""

@@ -6,17 +6,19 @@ One writer at a time, and few that wait: a label is a record on the broker befor
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from aiokafka.errors import KafkaError
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
+from starlette.exceptions import HTTPException
 
-from models.errors import CrisisError, ServiceError
+from models.errors import CrisisError, LabelError, ServiceError
 from models.feedback.choice import Candidate, worth_labelling
 from models.feedback.precision import Precision, precision
-from models.feedback.records import Label, Verdict, label_key
+from models.feedback.records import Label, Verdict, in_place_of, label_key
 from models.records import Alert
 from streams.broker.backoff import Good, keep_up
 from streams.broker.labels import Labels, follow_labels, publish_labels
@@ -31,6 +33,9 @@ WAITING = 8  # writers at a time; a person who labels gives one a second
 SHOWN, ASKED = 50, 5  # labels listed, posts asked about
 POOL, COMPARED = 300, 500  # alerts from which those are chosen, labels they must not be copies of
 
+Shown = tuple[Verdict, str, str]  # what the page knows of a label: what was said, by whom, which query instead
+Seen = Shown | None | UnsetType  # the label that somebody saw when he spoke, None: there was none; unset: does not say
+
 
 class Said(Struct, frozen=True, forbid_unknown_fields=True):
     """What the page sends. The words come from the alert: a page cannot teach what nobody posted."""
@@ -40,6 +45,7 @@ class Said(Struct, frozen=True, forbid_unknown_fields=True):
     by: str
     query_id: str = ""  # one of the alert's readings; default the first
     instead: str = ""
+    seen: Seen = UNSET
 
 
 class TakenBack(Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,6 +53,7 @@ class TakenBack(Struct, frozen=True, forbid_unknown_fields=True):
 
     post_id: str
     query_id: str
+    seen: Seen = UNSET
 
     @property
     def key(self) -> str:
@@ -62,7 +69,7 @@ class Taught(Struct, frozen=True):
 
     total: int
     labels: list[Label]
-    said: dict[str, tuple[Verdict, str, str]]
+    said: dict[str, Shown]
     precision: list[Precision]
     shift_h: float
     ask: list[str]
@@ -103,20 +110,47 @@ class Lessons:
         self.labels = dict(labels)
         self.revision += 1
 
-    async def write(self, given: Sequence[Label], taken_back: Sequence[str] = ()) -> None:
-        """Put labels on the broker, or take some back. Raises LabelError for one that cannot be kept, ServiceError
-        where the broker or the queue of writers says no.
+    async def say(self, label: Label, seen: Seen = UNSET) -> Label:
+        """Put a label on the broker; returns the one that stands: what somebody says already stays theirs.
+
+        Raises HTTPException 409 where another one stands than was seen, LabelError for one that cannot be kept,
+        ServiceError where the broker or the queue of writers says no.
         """
+        async with self._turn():
+            before = self.labels.get(label.key)
+            if before is not None and before.word == label.word:
+                return before
+            _refuse_unseen(before, seen)
+            label = in_place_of(label, before)
+            await self._write(label.key, label)
+        return label
+
+    async def take_back(self, key: str, seen: Seen = UNSET) -> Label | None:
+        """Take a label back; returns the one that it had replaced, which stands again. Raises as `say` does."""
+        async with self._turn():
+            before = self.labels.get(key)
+            if before is None:
+                raise LabelError("nothing was said about that, or it is taken back already")
+            _refuse_unseen(before, seen)
+            await self._write(key, before.replaced)
+        return before.replaced
+
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
         if self._waiting >= WAITING:
             raise ServiceError("too many labels are waiting to be written: try again in a moment")
         self._waiting += 1
         try:
             async with self._writing:
-                await asyncio.to_thread(publish_labels, self.settings, given, taken_back)
+                yield
         finally:
             self._waiting -= 1
-        changed = {key: said for key, said in self.labels.items() if key not in taken_back}
-        await self._heard(changed | {said.key: said for said in given})  # the topic will say the same in a moment
+
+    async def _write(self, key: str, label: Label | None) -> None:
+        given = {} if label is None else {key: label}
+        await asyncio.to_thread(publish_labels, self.settings, list(given.values()), [key])
+        others = {other: said for other, said in self.labels.items() if other != key}
+        await self._heard(others | given)  # the topic will say the same in a moment
 
     async def taught(self, alerts: Iterable[Alert]) -> Taught:
         """What was taught, measured, and is worth asking. alerts: open ones, the newest first."""
@@ -128,7 +162,7 @@ class Lessons:
         return Taught(
             len(newest),
             newest[:SHOWN],
-            {said.key: (said.verdict, said.by, said.instead) for a in alerts if (said := self.labels.get(_key(a)))},
+            {said.key: _shown(said) for a in alerts if (said := self.labels.get(_key(a)))},
             precision(newest, time.time() - shift_h * 3600),
             shift_h,
             self._worth_asking(alerts, newest),
@@ -148,3 +182,14 @@ class Lessons:
 
 def _key(alert: Alert) -> str:
     return label_key(alert.post.id, alert.query_id)
+
+
+def _shown(label: Label) -> Shown:
+    return label.verdict, label.by, label.instead
+
+
+def _refuse_unseen(now: Label | None, seen: Seen) -> None:
+    """Raises HTTPException 409 where another label stands than somebody saw: he spoke of what is no longer so."""
+    if seen is not UNSET and seen != (now and _shown(now)):
+        told = f"{now.by} said meanwhile: {now.verdict}" if now else "what stood there was taken back meanwhile"
+        raise HTTPException(409, f"{told}. Nothing was changed: say it again if you still mean it\n")

@@ -48,7 +48,8 @@ class MapRoutes:
         return [Route("/api/spots", self.spots), Route("/api/area", self.area), Route("/api/towns", self.towns)]
 
     async def spots(self, request: Request) -> Response:
-        wanted, kept = Filter.of(request.query_params), self.feed.board.kept()
+        board = self.feed.board
+        wanted, kept = board.asked(Filter.of(request.query_params)), board.kept()
         found: Spots = await asyncio.to_thread(spots, kept, wanted, self.lessons.labels)
         return json_of(found)
 

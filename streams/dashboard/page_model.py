@@ -13,16 +13,16 @@ from models.clusters.config import ClusterConfig
 from models.records import AID, Alert, ClusterEvent, Kind, is_notice
 from streams.dashboard.crowds import Copies, Crowds, crowds_of_page, whose
 from streams.dashboard.filters import Filter, folded_text
+from streams.dashboard.merged import Merged
 from streams.dashboard.readings import Said, readings
+from streams.dashboard.spread import Kept, spread
 from streams.outputs.printable import web_link
 
-__all__ = ["AlertPage", "Board", "Category", "Kept", "OpenCount", "fitting", "kinds_beside", "spread", "without_author"]
+__all__ = ["AlertPage", "Board", "Category", "Kept", "OpenCount", "fitting", "kinds_beside", "without_author"]
 
 MATCHES_KEPT = 6  # of a post (the page unfolds from three): a text made of query sentences matches 25 queries
 CROWD_SHARE, CROWD_LEAST = 0.2, 5  # of a page's places, for one cluster, text or account; never fewer than so many
 BURST = ClusterConfig().burst_levels[0]  # deviations from which growth is told as a burst; the same in clusters.js
-
-Kept = tuple[Alert, str, int]  # an alert, the folded text of its post, its rank
 
 
 def fitting(kept: Sequence[Kept], wanted: Filter, said: Said | None = None) -> tuple[list[Kept], int]:
@@ -30,25 +30,6 @@ def fitting(kept: Sequence[Kept], wanted: Filter, said: Said | None = None) -> t
     words are asked for: in a thread of its own."""
     found = [one for one in kept if wanted.accepts(one[0], one[1], said)]
     return found, sum(wanted.stands(alert, said or {}) for alert, _, _ in found)
-
-
-def spread(newest_first: Iterable[Kept], most: int, of_a_crowd: int) -> tuple[list[Kept], list[Kept]]:
-    """(at most `most`, newest first; those newer than the last of them that gave way). Nobody gives way to nobody: with
-    room for all, all are there."""
-    chosen: list[Kept] = []
-    left: list[Kept] = []
-    seen: Counter[str] = Counter()
-    for one in newest_first:
-        if len(chosen) == most:
-            break
-        crowds = crowds_of_page(one[0])
-        if any(seen[crowd] >= of_a_crowd for crowd in crowds):
-            left.append(one)
-            continue
-        seen.update(crowds)
-        chosen.append(one)
-    free = most - len(chosen)
-    return sorted(chosen + left[:free], key=lambda one: -one[2]), left[free:]
 
 
 class Shown(Struct, frozen=True, omit_defaults=True):
@@ -65,12 +46,13 @@ class Shown(Struct, frozen=True, omit_defaults=True):
 
 class AlertPage(Struct, frozen=True):
     """Answer of /api/alerts. `event_id`: where to go on in /events. `total`: all that fit, of those kept; `standing`:
-    of these, all but what somebody said is not so or is handled."""
+    of these, all but what somebody said is not so or is handled. `clusters`: of its alerts (`Board.named`)."""
 
     alerts: list[Shown]
     total: int
     event_id: str
     standing: int
+    clusters: list[ClusterEvent] = []
 
 
 class OpenCount(Struct, frozen=True, omit_defaults=True):
@@ -104,7 +86,8 @@ def without_author(alert: Alert) -> Alert:
 class Board:
     """The newest `most` alerts and clusters. Feeding it the same thing twice, or old things late, changes nothing.
 
-    Of a post the surest MATCHES_KEPT are kept; where alerts must go, the biggest crowd gives way (`Crowds`).
+    Of a post the surest MATCHES_KEPT are kept; where alerts must go, the biggest crowd gives way (`Crowds`). An alert
+    names the cluster that its post is in now: nobody tells it anew where two are merged.
     """
 
     def __init__(self, most_alerts: int = 2000, most_clusters: int = 2000, key: bytes = b"") -> None:
@@ -119,23 +102,26 @@ class Board:
         self.repeats: dict[str, int] = {}  # post id → how often it was repeated
         self.clusters: dict[str, ClusterEvent] = {}
         self._versions: dict[str, int] = {}  # of clusters, gone ones too: a late event must not bring one back
+        self._merged = Merged(4 * most_clusters)
 
     def put_alert(self, alert: Alert) -> bool:
         """Take an alert; False if this or a newer revision is here already, or there is no room for it."""
         known = self._alerts.get(alert.alert_id)
         if known is not None and known.revision >= alert.revision:
             return False
+        alert = self._in_cluster(alert)
         if known is None:
             self._rank += 1
             self._ranks[alert.alert_id] = self._rank
+        rank = self._ranks[alert.alert_id]
         if known is not None:
-            self._crowds.remove(known)
+            self._crowds.remove(known, rank)
             self._copies.remove(known, self._folded[alert.alert_id])
         else:
             self._of_post.setdefault(alert.post.id, []).append(alert.alert_id)
         self._alerts[alert.alert_id] = alert
         self._folded[alert.alert_id] = folded_text(alert.post.text)
-        self._crowds.add(alert)
+        self._crowds.add(alert, rank)
         self._copies.add(alert, self._folded[alert.alert_id])
         mine = self._of_post[alert.post.id]
         if len(mine) > MATCHES_KEPT:
@@ -150,9 +136,9 @@ class Board:
 
     def _drop(self, alert_id: str) -> None:
         alert = self._alerts.pop(alert_id)
-        self._copies.remove(alert, self._folded[alert_id])
-        del self._ranks[alert_id], self._folded[alert_id]
-        self._crowds.remove(alert)
+        self._copies.give_way(alert, self._folded[alert_id])
+        self._crowds.remove(alert, self._ranks.pop(alert_id))
+        del self._folded[alert_id]
         left = self._of_post[alert.post.id]
         left.remove(alert_id)
         if not left:
@@ -168,15 +154,39 @@ class Board:
         self.clusters.pop(event.cluster_id, None)
         if event.event not in ("merge", "expire"):
             self.clusters[event.cluster_id] = event
+        if event.event == "merge" and event.into:
+            self.merge(event.cluster_id, event.into)
         for kept, most in ((self.clusters, self._most_clusters), (self._versions, 4 * self._most_clusters)):
             while len(kept) > most:
                 del kept[next(iter(kept))]
         return True
 
+    def merge(self, gone: str, into: str) -> None:
+        """The posts of a cluster are in another one from here on; told in any order."""
+        into = self._merged.put(gone, into)
+        for alert_id in self._crowds.merge(gone, into):
+            self._alerts[alert_id] = msgspec.structs.replace(self._alerts[alert_id], cluster_id=into)
+
+    def _in_cluster(self, alert: Alert) -> Alert:
+        """The alert in the cluster that lives on of those its own was merged into."""
+        now = alert.cluster_id and self._merged.find(alert.cluster_id)
+        return alert if now == alert.cluster_id else msgspec.structs.replace(alert, cluster_id=now)
+
+    def asked(self, wanted: Filter) -> Filter:
+        """What is wanted, where its cluster was merged: who looks at that looks at the one that lives on."""
+        now = self._merged.find(wanted.cluster)
+        return wanted if now == wanted.cluster else msgspec.structs.replace(wanted, cluster=now)
+
+    def named(self, shown: Iterable[Shown], whole: str = "") -> list[ClusterEvent]:
+        """The clusters that these alerts are in, without what only a list of clusters shows, but for one: `whole`."""
+        here = dict.fromkeys(one.alert.cluster_id or "" for one in shown) | {whole: None}
+        found = (self.clusters[cluster] for cluster in here if cluster in self.clusters)
+        return [c if c.cluster_id == whole else _name_of(c) for c in found]
+
     def shown(self, alert: Alert, wanted: Filter | None = None) -> Shown:
         """The alert as the page gets it: only web links, no author, and nothing of a post that was deleted or edited
         away."""
-        told = without_author(alert)
+        told = without_author(alert := self._in_cluster(alert))
         if alert.status == "withdrawn":
             gone = msgspec.structs.replace(told.post, text="", url=None, geo=None, places=[])
             told = msgspec.structs.replace(told, post=gone)
@@ -188,12 +198,12 @@ class Board:
             0 if here is None else self._crowds.gave_way(alert),
             0 if here is None or alert.status == "withdrawn" else self._copies.of(alert, here),
             "" if alert.status == "withdrawn" else whose(alert, self._key),
-            wanted is None or wanted.accepts(alert, here),
+            wanted is None or self.asked(wanted).accepts(alert, here),
         )
 
     def find(self, wanted: Filter, most: int, before: int | None = None) -> tuple[list[Shown], int]:
         """(the newest that fit, newest first; how many fit in all). `before`: only ranks below it."""
-        return self.page(fitting(self.kept(), wanted)[0], most, before)
+        return self.page(fitting(self.kept(), self.asked(wanted))[0], most, before)
 
     def kept(self) -> list[Kept]:
         """What there is now, newest first, for `fitting`."""
@@ -273,3 +283,8 @@ class Board:
             return not c.categories, -c.burst if c.burst >= BURST else 0.0, -c.posts, c.cluster_id
 
         return sorted(several, key=place)[:most]
+
+
+def _name_of(event: ClusterEvent) -> ClusterEvent:
+    """What a card says of its cluster, and no more: with all of a hundred a page would be twice as long."""
+    return msgspec.structs.replace(event, medoid=None, examples=[], burst=0.0, categories={}, languages={}, sources={})

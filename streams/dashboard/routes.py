@@ -10,14 +10,14 @@
 | /api/clusters?n | [ClusterEvent], those first in which somebody needs, offers or warns, by burst, then by size |
 | /api/search?text&k&lang&last_s | HitPage: posts by meaning |
 | /api/taught | Taught: what people said about alerts, how often they were right, which to ask about |
-| POST /api/labels | takes Said, answers with the Label; only from our own page or a program (headers.own_page) |
-| POST /api/labels/undo | takes TakenBack |
+| POST /api/labels | takes Said, answers with the Label that stands; only of our page or a program (headers.own_page) |
+| POST /api/labels/undo | takes TakenBack, answers with the Label that stands again, or 204; both 409 if not as `seen` |
 | /open?post | on to the post at its platform, from the vault, or Link as JSON; role label |
 | /api/access | who asked for what lately, without texts, and who opened which post; role administer |
 | /api/words?alert | Words: which words of its post move an alert's reading, and by how much |
 | POST /api/queries/try | takes Draft, answers with Outcome: what a query would have alerted; role label |
 | POST /api/queries | takes Draft, makes it live, answers with the Query; refuses an id that is there; role administer |
-| /events?(filter)&since | server-sent events, see feed.py |
+| /events?(filter)&since | server-sent events, see feed.py; 429 where too many are open |
 | /readyz, /healthz | the health of the whole in the sentence the page shows, 503 while nothing new can come |
 | /metrics | the same as a level, `crisis_health`, for Prometheus |
 | /livez | 503 only where starting this process again helps: what a liveness probe asks |
@@ -31,14 +31,15 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
-import msgspec
 from jinja2 import Environment, PackageLoader, select_autoescape
 from markupsafe import Markup
+from msgspec.structs import replace
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from models.errors import LabelError, QueryError, ServiceError
 from models.feedback.records import label_alert
@@ -62,6 +63,7 @@ from streams.search.client import Hit, HitPage
 from streams.search.follower import Searcher
 from streams.view.live import LiveView
 from streams.view.vault import Vault
+from streams.web.gzipped import Gzipped
 
 __all__ = ["Routes"]
 
@@ -129,7 +131,7 @@ class Routes:
     def _state(self) -> State:
         board = self.feed.board
         return State(
-            msgspec.structs.replace(self.feed.stats, open=self.feed.open_counts()),
+            replace(self.feed.stats, open=self.feed.open_counts()),
             board.categories(self.categories),
             board.growing(SHOWN_CLUSTERS),
             list(self.feed.history),
@@ -139,8 +141,10 @@ class Routes:
     async def _alerts(self, wanted: Filter, most: int, before: int | None = None) -> AlertPage:
         """Those that fit now; what comes while they are looked for is told by the events after `event_id`."""
         board, event_id = self.feed.board, self.feed.hand_out()
+        wanted = board.asked(wanted)
         found, standing = await asyncio.to_thread(fitting, board.kept(), wanted, self.lessons.labels)
-        return AlertPage(*board.page(found, most, before), event_id, standing)
+        shown, total = board.page(found, most, before)
+        return AlertPage(shown, total, event_id, standing, board.named(shown, wanted.cluster))
 
     def _name(self, request: Request) -> str:
         """Who asks, where the token says it: a name that nobody can put on."""
@@ -162,7 +166,13 @@ class Routes:
     async def page(self, request: Request) -> Response:
         await self._loaded()
         wanted = await self._wanted(request)
-        data = encode(PageData(self._state(), await self._alerts(wanted, SHOWN_ALERTS), wanted)).decode()
+        if (now := self.feed.board.asked(wanted)) != wanted:  # a link to a cluster that was merged since
+            return RedirectResponse(f"/?{request.url.include_query_params(cluster=now.cluster).query}", 303)
+        alerts, state = await self._alerts(wanted, SHOWN_ALERTS), self._state()
+        whole = {c.cluster_id for c in state.clusters}
+        clusters = state.clusters + [c for c in alerts.clusters if c.cluster_id not in whole]
+        told = replace(state, clusters=clusters), replace(alerts, clusters=[])
+        data = encode(PageData(*told, wanted)).decode()
         for sign in "<>&\u2028\u2029":  # inside <script> no entity is decoded: write them as JSON escapes
             data = data.replace(sign, f"\\u{ord(sign):04x}")
         return HTMLResponse(
@@ -255,20 +265,20 @@ class Routes:
         label = label_alert(
             alert, said.verdict, self._name(request) or said.by, time.time(), said.query_id, said.instead
         )
-        await self.lessons.write([label])
-        return json_of(label)
+        return json_of(await self.lessons.say(label, said.seen))
 
     async def take_back(self, request: Request) -> Response:
         require(request, "label")
-        key = (await sent(request, TakenBack)).key
-        if key not in self.lessons.labels:
-            raise LabelError("nothing was said about that, or it is taken back already")
-        await self.lessons.write([], [key])
-        return Response(status_code=204)
+        back = await sent(request, TakenBack)
+        stands = await self.lessons.take_back(back.key, back.seen)
+        return Response(status_code=204) if stands is None else json_of(stands)
 
-    async def events(self, request: Request) -> Response:
+    async def events(self, request: Request) -> ASGIApp:
         last_id = request.headers.get("last-event-id") or request.query_params.get("since")
-        return streamed(self.feed.events(await self._wanted(request), last_id))
+        wanted, who = await self._wanted(request), self._name(request)
+        if why := self.feed.full(who):
+            return PlainTextResponse(f"{why}\n", 429, {"Retry-After": "60", "Connection": "close"})
+        return Gzipped(streamed(self.feed.events(wanted, last_id, who)))
 
     async def _wanted(self, request: Request) -> Filter:
         """The filter asked for; one whose area is no place is taken as it is, and nothing fits it: the page goes on,

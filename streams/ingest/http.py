@@ -31,7 +31,7 @@ from models.errors import ConfigError, ServiceError
 from models.posts import split_lines
 from streams.config import Settings
 from streams.config.secrets import in_brief, redacted
-from streams.ingest.lines import SEE_REJECTED, head_of, key_of
+from streams.ingest.lines import SEE_REJECTED, head_of, key_of, oversize_marker
 from streams.ingest.presence import present
 from streams.ingest.stopping import SIGNALS
 from streams.ingest.tokens import Sources, owned
@@ -43,12 +43,16 @@ __all__ = ["http"]
 
 log = logging.getLogger(__name__)
 
+YIELD_LINES = 1000  # some 10 ms of handing over
+SMALL_BYTES = 4096  # of a body that is read at once, in 10 ms at the worst: a thread costs 150 us
+
 
 @dataclass(frozen=True)
 class HttpConfig:
     """What one server takes on."""
 
     body_bytes: int = 8 << 20  # of one request: some 20,000 posts
+    lines: int = 50_000  # of one request: 8 MB may be four million, each to be read as if it were a post
     held_bytes: int = 64 << 20  # of all requests whose posts are not yet acknowledged
     read_s: float = 300.0  # for a client to send its body, at 30 kB/s; 10 s of silence end it (streams/web/deadline.py)
     acknowledge_s: float = 130.0  # beyond the writer's own delivery timeout
@@ -73,6 +77,7 @@ class PostServer:
     ) -> None:
         self._writer, self._sources, self._config = writer, sources, config
         self._held_bytes = 0
+        self._reading = asyncio.Lock()  # one body at a time: read, one may need many times its bytes
         self._wrong_tokens: deque[float] = deque(maxlen=config.wrong_tokens)
         routes = [Route("/posts", self.posts, methods=["POST"])]
         routes += [Route(path, self.healthz) for path in ("/healthz", "/livez")]
@@ -96,7 +101,7 @@ class PostServer:
                     self._held_bytes += len(chunk)
                     if self._held_bytes > self._config.held_bytes or self._writer.crowded:
                         raise _Refused(429, "too many posts are waiting for the broker", **{"Retry-After": "1"})
-            lines = [owned(line, source) for line in _lines(bytes(body))]
+            lines = await self._lines_of(bytes(body), source)
             await self._deliver(lines)
         except _Refused as refused:
             return JSONResponse({"reason": refused.reason}, refused.status, headers=refused.headers)
@@ -138,6 +143,23 @@ class PostServer:
                 raise _Refused(413, too_large)
             yield chunk
 
+    async def _lines_of(self, body: bytes, source: str) -> list[bytes]:
+        if len(body) <= SMALL_BYTES:
+            return self._read(body, source)
+        async with self._reading:
+            return await asyncio.to_thread(self._read, body, source)
+
+    def _read(self, body: bytes, source: str) -> list[bytes]:
+        """The posts of a body as those of that source; what no broker would take is not read, which may take seconds.
+
+        Raises _Refused if it holds none, or too many.
+        """
+        longest = self._writer.config.line_bytes
+        return [
+            owned(line, source) if len(line) <= longest else oversize_marker(line, len(line))
+            for line in _lines(body, self._config.lines)
+        ]
+
     async def _deliver(self, lines: list[bytes]) -> None:
         """Returns when the broker has acknowledged all lines."""
         loop = asyncio.get_running_loop()
@@ -154,12 +176,15 @@ class PostServer:
         for number, line in enumerate(lines):
             last = number == len(lines) - 1
             await self._writer.put(line, key=key_of(head_of(line)), then=then if last else None)
+            if number % YIELD_LINES == YIELD_LINES - 1:
+                await asyncio.sleep(0)  # others are answered meanwhile
         async with asyncio.timeout(self._config.acknowledge_s):
             await done
 
 
-def _lines(body: bytes) -> list[bytes]:
-    """The posts of a body, one line each. Raises _Refused if it holds none."""
+def _lines(body: bytes, most: int) -> list[bytes]:
+    """The posts of a body, one line each. Raises _Refused if it holds none, or more than `most`, blank ones too."""
+    too_many = f"at most {most} posts a request: send them in several"
     body = body.removeprefix(b"\xef\xbb\xbf")
     start = body.lstrip()[:1]
     if start == b"[":
@@ -167,8 +192,12 @@ def _lines(body: bytes) -> list[bytes]:
             elements = msgspec.json.decode(body, type=list[msgspec.Raw])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise _Refused(400, f"not a JSON array of posts: {error}") from error
+        if len(elements) > most:
+            raise _Refused(413, too_many)
         lines = [_on_one_line(bytes(e)) for e in elements]
     elif start in (b"{", b""):
+        if body.count(b"\n") > most:
+            raise _Refused(413, too_many)
         lines = [_on_one_line(body)] if _is_one_object(body) else split_lines(body)
     else:
         raise _Refused(400, "a body is NDJSON (one post per line) or a JSON array of posts")

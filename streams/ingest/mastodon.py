@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from html import unescape
 from html.parser import HTMLParser
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 import click
@@ -44,6 +44,8 @@ PAGES = 25  # of missed posts that are read after a break; 1,000 posts
 RECENT = 200  # posts sent last that are looked at again: 10 requests of the 300 that Mastodon allows in 5 minutes
 TOGETHER = 20  # the most posts that it shows by their ids
 SPARED = 100  # requests that are left for posts that were missed
+BODY_BYTES = 16 << 20  # of an answer: a page of posts has some 150 kB
+EVENT_CHARS = 1 << 20  # of an event: a post has some 4,000
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,7 @@ class MastodonSource:
     async def run(self) -> None:
         """For ever. Raises ServiceError where the server refuses us or the broker fails."""
         timeout = httpx.Timeout(20.0, read=self._config.reconnect.stall_s)  # heartbeats come every 15 s
-        headers = {"Authorization": f"Bearer {self._config.token}"}
+        headers = {"Authorization": f"Bearer {self._config.token}", "Accept-Encoding": "identity"}
         async with httpx.AsyncClient(base_url=self._config.server, headers=headers, timeout=timeout) as client:
             await keep_connected(
                 lambda: self._session(client), self._config.reconnect, partial(setattr, self, "trouble")
@@ -206,7 +208,7 @@ class MastodonSource:
                     await self._receive(status, "create")
                 self.trouble = ""
                 await self._look_again(client, sent)
-                async for event, data in _events(stream):
+                async for event, data in self._events(stream.response):
                     received += 1
                     await self._event(event, data)
             reason = f"{self._host} ended the stream"
@@ -222,6 +224,31 @@ class MastodonSource:
         if response.status_code == 404:
             raise ServiceError(f"{self._host} has no stream {self._config.streaming[0]}: is it a Mastodon server?")
         response.raise_for_status()
+        self._refuse_packed(response)
+
+    def _refuse_packed(self, response: httpx.Response) -> None:
+        """A MB may unpack to a thousand."""
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise Disconnected(f"{self._host} sends packed what was asked for as it is")
+
+    async def _get(self, client: httpx.AsyncClient, path: str, params: dict[str, Any]) -> tuple[httpx.Response, bytes]:
+        """The answer, and its body where it is a good one. Raises Disconnected where that is packed or too long."""
+        body = bytearray()
+        async with client.stream("GET", path, params=params) as response:
+            if response.is_success:
+                self._refuse_packed(response)
+                async for piece in response.aiter_raw():
+                    body += piece
+                    if len(body) > BODY_BYTES:
+                        raise Disconnected(f"{self._host} answers with more than {BODY_BYTES} bytes at once")
+        return response, bytes(body)
+
+    async def _events(self, response: httpx.Response) -> AsyncIterator[tuple[str, bytes]]:
+        """Raises Disconnected where an event does not end."""
+        counted = _Counted(response)
+        async for event in EventSource(cast("httpx.Response", counted)).aiter_sse():
+            counted.chars = 0
+            yield event.event, event.data.encode()
 
     async def _missed(self, client: httpx.AsyncClient) -> AsyncIterator[bytes]:
         """Statuses newer than the newest we have, oldest first. Raises Disconnected where the answer is no list."""
@@ -241,10 +268,10 @@ class MastodonSource:
     async def _page(self, client: httpx.AsyncClient, after: str) -> list[msgspec.Raw]:
         """The statuses that follow this id, newest first."""
         path, params = self._config.timeline
-        response = await client.get(path, params=params | {"min_id": after, "limit": str(PAGE)})
+        response, body = await self._get(client, path, params | {"min_id": after, "limit": str(PAGE)})
         self._check(response)
         try:
-            return _decode_page(response.content)
+            return _decode_page(body)
         except UNDECODABLE as error:
             raise Disconnected(f"{self._host}: its timeline is no list of posts ({error})") from error
 
@@ -271,15 +298,15 @@ class MastodonSource:
         try:
             while asked < len(ids) and not why:
                 some = ids[asked : asked + TOGETHER]
-                response = await client.get("/api/v1/statuses", params={"id[]": some})
+                response, body = await self._get(client, "/api/v1/statuses", {"id[]": some})
                 response.raise_for_status()
-                for status in _decode_page(response.content):
+                for status in _decode_page(body):
                     known = _known(status)
                     shown[known.id] = known.edited_at, bytes(status)
                 asked += len(some)
                 if int(response.headers.get("x-ratelimit-remaining", SPARED)) < SPARED:
                     why = "few requests are left"
-        except (httpx.HTTPError, ValueError, *UNDECODABLE) as error:
+        except (httpx.HTTPError, Disconnected, ValueError, *UNDECODABLE) as error:
             why = in_brief(error)
         if asked < len(ids):
             told = "%s: what was deleted or edited during a break is not learnt of %d of the %d posts sent last: %s"
@@ -320,9 +347,20 @@ class MastodonSource:
             del self._recent[next(iter(self._recent))]
 
 
-async def _events(stream: EventSource) -> AsyncIterator[tuple[str, bytes]]:
-    async for event in stream.aiter_sse():
-        yield event.event, event.data.encode()
+class _Counted:
+    """What EventSource reads of a response, which it would wait for without end: an event that has no end is kept."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._response, self.headers = response, response.headers
+        self.chars = 0  # since an event was last whole
+
+    async def aiter_text(self) -> AsyncIterator[str]:
+        self._response.encoding = "utf-8"  # events have no other, and some encodings of Python unpack
+        async for text in self._response.aiter_text():
+            self.chars += len(text)
+            if self.chars > EVENT_CHARS:
+                raise Disconnected(f"{self._response.url.host} sends an event that does not end")
+            yield text
 
 
 def read_token(token_file: str | None) -> str:

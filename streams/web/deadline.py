@@ -1,13 +1,18 @@
-"""A connection that does not say what it wants in time is closed, and there are only so many of them.
+"""A connection that does not say what it wants in time, or does not read what it asked for, is closed, and there are
+only so many of them.
 
-uvicorn waits for ever for the end of a request's head and for every byte of its body: a few hundred half-sent ones were
-all the sockets a server has. A body may take as long as bytes of it come; who reads one sets a limit to the whole
-(`streams.web.body`, `HttpConfig.read_s`).
+uvicorn waits for ever for the end of a request's head, for every byte of its body and for an answer to be read: a few
+hundred half-sent or unread ones were all the sockets a server has. A body may take as long as bytes of it come; who
+reads one sets a limit to the whole (`streams.web.body`, `HttpConfig.read_s`). An answer may take as long as some of it
+is taken.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import socket
+from collections import Counter
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -15,6 +20,7 @@ __all__ = ["DeadlineProtocol"]
 
 HEAD_S = 10.0  # for the head of a request
 SILENT_S = 10.0  # between two pieces of a body
+UNREAD_S = 30.0  # between two pieces of an answer that are taken
 MOST_CONNECTIONS = 512
 
 
@@ -22,10 +28,12 @@ class DeadlineProtocol(H11Protocol):
     """`uvicorn.Config(http=DeadlineProtocol)`."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _look: asyncio.Handle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > MOST_CONNECTIONS:
+        transport.set_write_buffer_limits(high=0)  # paused is then whatever was not taken, be it a byte
+        if len(self.connections) > MOST_CONNECTIONS and not self._make_room():
             transport.close()
         else:
             self._wait(HEAD_S)
@@ -40,9 +48,45 @@ class DeadlineProtocol(H11Protocol):
         super().on_response_complete()  # which may take up a request that was sent behind the one it answered
         self._listen_on()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._look = self.loop.call_soon(self._is_read, math.inf)  # once all of the answer lies there
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_looking()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._stop_looking()
         super().connection_lost(exc)
+
+    def _make_room(self) -> bool:
+        """Close a connection of the address that has most, an idle one first; False where it is our own that has.
+
+        So a stranger cannot take all, and many viewers behind one proxy or router are only limited by the whole.
+        """
+        held = Counter(map(_whose, self.connections))
+        most = max(held, key=held.__getitem__)
+        if held[_whose(self)] == held[most]:
+            return False
+        theirs = [c for c in self.connections if isinstance(c, DeadlineProtocol) and _whose(c) == most]
+        closed = max(theirs, key=DeadlineProtocol._waits)
+        self.connections.discard(closed)
+        closed.transport.abort()
+        return True
+
+    def _is_read(self, before: float) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left < before:
+            self._look = self.loop.call_later(UNREAD_S, self._is_read, left)
+        else:
+            self.transport.abort()  # closing would wait for the rest to be read
+
+    def _stop_looking(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
 
     def _waits(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
@@ -72,3 +116,13 @@ class DeadlineProtocol(H11Protocol):
                 self._wait(SILENT_S)
             else:
                 self.transport.close()
+
+
+def _whose(connection: asyncio.Protocol) -> str | bytes:
+    """Its address; of IPv6 the network, for whoever has one address there has them all."""
+    client: tuple[str, int] | None = getattr(connection, "client", None)
+    host = client[0].partition("%")[0] if client else ""
+    if ":" not in host:
+        return host
+    packed = socket.inet_pton(socket.AF_INET6, host)
+    return packed if packed.startswith(bytes(10)) else packed[:8]  # ::1 and IPv4 in IPv6 are addresses of their own

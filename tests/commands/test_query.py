@@ -6,20 +6,26 @@ import json
 import sys
 import time
 
+import msgspec
 import pytest
 from click.testing import CliRunner
+from kafka import KafkaProducer
 from rich.console import Console
 
+from models.encoders.load import load_encoder
 from models.errors import QueryError
 from models.filters import Where
 from models.queries import load_queries
-from models.records import EmbeddedFrame, Origin, Post
+from models.records import Frame, MatchedFrame, Origin, Post
 from streams.broker.queries import publish_queries, read_queries
 from streams.broker.topics import make_topics
 from streams.commands.query import query
-from streams.commands.rehearsal import Arrivals
+from streams.commands.query_fields import changed
 from streams.config import load_settings
+from streams.pipeline import stages
+from streams.pipeline.frames import encode_frame
 from tests.outputs.topics import fresh_prefix
+from tests.waiting import PATIENCE_S
 
 WATER = next(q for q in load_queries() if q.id == "need.water")
 
@@ -177,32 +183,86 @@ def test_before_it_is_saved_a_query_tells_what_it_would_have_alerted_and_what_th
     file.write_text(file.read_text() + json.dumps(odd) + "\n")
     done = CliRunner().invoke(query, ["test", *words, "--threshold", "0.5"], obj=settings, env={"COLUMNS": "200"})
     assert "7 posts of 2.5 h" in done.output and "0.8 alerts to read" in done.output
+    done = CliRunner().invoke(query, ["test", *words, "--sources", "twiter"], obj=settings, env={"COLUMNS": "200"})
+    assert "None of these posts came from twiter; they came from unknown." in done.output
     wrong = CliRunner().invoke(query, ["test", "need.boats", "a boat", "--replay", "nowhere.jsonl"], obj=settings)
     assert wrong.exit_code == 2 and "no file and no time span" in wrong.output
 
 
-def test_the_hours_of_a_stream_are_those_in_which_its_posts_came_whatever_they_say():
-    def frame(*moments):
-        posts = [Post(str(at), "x", created, at) for created, at in moments]
-        return EmbeddedFrame(Origin(0, 0), posts, encoder_version="v", dim=1, vectors=b"")
+def test_a_bundled_query_that_was_removed_comes_back_as_it_was_shipped(settings):
+    rescue = next(q for q in load_queries() if q.id == "need.search_rescue")
+    done = CliRunner().invoke(query, ["add", rescue.id, "We are trapped in the lift"], obj=settings)
+    assert "it begins as it was shipped" in done.output
+    back = read_queries(settings)[rescue.id]
+    assert (back.label, back.iasc, back.hxl) == (rescue.label, "Protection", rescue.hxl)
+    assert back.sentences == rescue.sentences | {"en": [*rescue.sentences["en"], "We are trapped in the lift"]}
+    publish_queries(settings, {rescue.id: None})
+    assert added(settings, rescue.id) == rescue
+    again = CliRunner().invoke(query, ["add", rescue.id], obj=settings)
+    assert isinstance(again.exception, QueryError) and "crisis query remove need.search_rescue" in str(again.exception)
+    assert CliRunner().invoke(query, ["add", "need.boats"], obj=settings).exit_code == 2
 
-    came = Arrivals(from_file=False)
-    frames = [frame((0.0, 1_000.0), (9e9, 1_000.0 + 2 * 3600)), frame((5.0, 1_000.0 + 6 * 3600))]
-    assert list(came.noting(iter(frames))) == frames and came.hours == 6.0
-    assert Arrivals(from_file=True).hours == Arrivals(from_file=False).hours == 1.0
+
+def test_an_end_that_is_past_is_refused_and_a_query_that_ended_says_so(settings):
+    before = read_queries(settings)
+    for words in (["edit", "need.water"], ["add", "need.boats", "We need a boat"]):
+        done = CliRunner().invoke(query, [*words, "--expires", "2020-01-01T00:00:00Z"], obj=settings)
+        assert "that is past" in str(done.exception)
+    assert read_queries(settings) == before
+    publish_queries(settings, {WATER.id: msgspec.structs.replace(WATER, expires="2020-01-01T00:00:00Z")})
+    told = CliRunner().invoke(query, ["list"], obj=settings).output
+    assert "ended" in told and "until" not in told
+    done = CliRunner().invoke(query, ["edit", "need.water", "--label", "Wells"], obj=settings)
+    assert "ended at 2020-01-01T00:00:00Z: it reads nothing" in done.output and "is live" not in done.output
+    done = CliRunner().invoke(query, ["edit", "need.water", "--expires", ""], obj=settings)
+    assert "need.water is live" in done.output
 
 
-@pytest.mark.parametrize(
-    ("hours", "span"),
-    [
-        ([0, 1, 2, 3, 4], 4.0),
-        ([0, 1, 2, 3, 4, 9_000], 4.0),
-        ([-70_000, 0, 1, 2, 3, 4], 4.0),
-        ([0] * 50 + [2], 2.0),
-        ([0, 0.1], 1.0),
-    ],
-)
-def test_posts_of_a_file_that_lie_far_from_the_others_lengthen_no_hours(hours, span):
-    came = Arrivals(from_file=True)
-    came.moments += [3600.0 * hour for hour in hours]
-    assert came.hours == pytest.approx(span)
+def test_what_a_bundled_query_leaves_out_from_now_on_is_told_and_the_way_back(settings):
+    done = CliRunner().invoke(query, ["edit", "need.water", "--must", "pozo,well*"], obj=settings)
+    assert "reads only posts that fit: must pozo, well*" in done.output
+    assert (
+        "`crisis query edit need.water --must ''`" in done.output and "crisis query add need.water_here" in done.output
+    )
+    for words in (["edit", "need.water", "--must", ""], ["edit", "need.water", "--probability", "0.7"]):
+        assert "only posts" not in CliRunner().invoke(query, words, obj=settings).output
+    own = CliRunner().invoke(query, ["add", "need.wells", "Is there a well?", "--must", "well*"], obj=settings)
+    assert "only posts" not in own.output and own.exit_code == 0
+
+
+def test_the_language_of_sentences_is_one_that_posts_have(settings):
+    done = CliRunner().invoke(query, ["add", "need.boats", "We need a boat", "--lang", "xx"], obj=settings)
+    assert "no post has the language 'xx'" in str(done.exception)
+    assert list(added(settings, "need.boats", "We need a boat", "--lang", "EN").sentences) == ["en"]
+
+
+def test_of_two_who_edit_one_query_at_the_same_time_both_are_heard(settings, monkeypatch):
+    module, theirs = sys.modules[query.callback.__module__], ["--must", "tent,roof"]
+
+    def meanwhile(*args):
+        made = changed(*args)
+        monkeypatch.setattr(module, "changed", changed)
+        assert CliRunner().invoke(query, ["edit", "need.water", *theirs], obj=settings).exit_code == 0
+        return made
+
+    monkeypatch.setattr(module, "changed", meanwhile)
+    done = CliRunner().invoke(query, ["edit", "need.water", "--alerts-per-hour", "7"], obj=settings)
+    assert "at the same time" in done.output
+    found = read_queries(settings)["need.water"]
+    assert (found.where, found.alerts_per_hour) == (Where(must=["tent", "roof"]), 7.0)
+
+
+def test_of_a_stream_its_hours_are_those_in_which_posts_came_and_of_a_file_those_in_which_they_were_written(settings):
+    def frame(number, *moments):
+        posts = [Post(f"{number}-{at}", "what a goal!", created, at, "en") for created, at in moments]
+        plain = stages.embed(Frame(Origin(0, number), posts), load_encoder("flood"))
+        return MatchedFrame(**{name: getattr(plain, name) for name in plain.__struct_fields__})
+
+    frames = [frame(0, (0.0, 1_000.0), (9e9, 1_000.0 + 2 * 3600)), frame(1, (5.0, 1_000.0 + 6 * 3600))]
+    producer = KafkaProducer(bootstrap_servers=settings.broker.bootstrap)
+    for one in frames:
+        producer.send(settings.topics.name("posts.matched"), value=encode_frame(one), partition=0).get(PATIENCE_S)
+    producer.close()
+    words = ["test", "need.boats", "We need a boat", "--replay", "6h"]
+    done = CliRunner().invoke(query, words, obj=settings, env={"COLUMNS": "200"}, catch_exceptions=False)
+    assert "3 posts of 6.0 h" in done.output

@@ -86,6 +86,12 @@ SHOWN = msgspec.yaml.encode(BOATS)
         (b"post_id,text\nsms/1,help\n", "copy: "),
         (b'{"a":' * 5000, "copy, line 1: "),
         (b"id: " + b"[" * 5000, "copy: "),
+        (b"id: " + b"[" * 50_000, "copy: nested more than 32 deep: no query is"),
+        (b"{" * 50_000, "copy: nested more than 32 deep: no query is"),
+        (b"id:\n " + b"- " * 50_000, "copy: nested more than 32 deep: no query is"),
+        (b"id:\n " + b"? " * 50_000, "copy: nested more than 32 deep: no query is"),
+        (b"need: " + b"[" * 50_000, "copy: nested more than 32 deep: no query is"),
+        (b"id: " + b"x" * (1 << 20), "copy: it is 1,048,580 long, at most 1,048,576 is read"),
     ],
 )
 def test_what_is_no_query_is_refused_with_its_place_and_nothing_of_the_file_is_taken(raw, told):

@@ -13,7 +13,8 @@ import httpx_sse
 import msgspec
 import pytest
 
-from models.records import Post
+from models.moments import rfc3339
+from models.records import ClusterEvent, Post
 from streams.broker.lag import LagReader
 from streams.broker.topics import AGENTS
 from streams.dashboard.app import create_dashboard
@@ -136,6 +137,48 @@ async def test_a_live_alert_shows_up_in_the_api(api):
     await api.view.put_alerts([alert])
     await until(lambda: alert.alert_id in api.feed.board._alerts)
     assert (await api.get("/api/alerts", n=1))["alerts"][0]["alert"]["alert_id"] == alert.alert_id
+
+
+async def test_a_link_to_a_cluster_that_was_merged_leads_to_the_one_it_is_in_and_its_old_id_finds_that(api):
+    before = await api.get("/api/alerts", cluster="c1", n=500)
+    kept = {s["alert"]["alert_id"] for c in ("c0", "c1") for s in (await api.get("/api/alerts", cluster=c))["alerts"]}
+    (was,) = (c for c in await api.view.clusters() if c.cluster_id == "c1")
+    await api.view.put_clusters([msgspec.structs.replace(was, event="merge", version=was.version + 1, into="c0")])
+    await until(lambda: "c1" not in api.feed.board.clusters)
+    for asked in ("c0", "c1"):
+        page = await api.get("/api/alerts", cluster=asked, n=500)
+        assert (
+            {s["alert"]["alert_id"] for s in page["alerts"]}
+            == kept
+            > {s["alert"]["alert_id"] for s in before["alerts"]}
+        )
+        assert (
+            {s["alert"]["cluster_id"] for s in page["alerts"]} == {c["cluster_id"] for c in page["clusters"]} == {"c0"}
+        )
+    answer = await api.client.get("/", params={"cluster": "c1", "q": "water & bread", "map": "1"})
+    assert answer.status_code == 303
+    assert httpx.URL(answer.headers["location"]).params == httpx.QueryParams(cluster="c0", q="water & bread", map="1")
+    assert answer.headers["location"].startswith("/?"), "the address that a proxy is known by is its own matter"
+
+
+async def test_a_dashboard_that_starts_later_knows_what_was_merged(api, redis_url):
+    (was,) = (c for c in await api.view.clusters() if c.cluster_id == "c1")
+    await api.view.put_clusters([msgspec.structs.replace(was, event="merge", version=was.version + 1, into="c0")])
+    async with visiting(create_dashboard(settings_for(redis_url), api.view, None)) as client:
+        page = (await client.get("/api/alerts", params={"cluster": "c1"})).json()
+        assert page["alerts"] and {s["alert"]["cluster_id"] for s in page["alerts"]} == {"c0"}
+
+
+async def test_the_page_is_given_the_clusters_of_its_cards_by_name_beside_those_that_grow(api):
+    made = [ClusterEvent("grow", f"new{n}", 1, 2, 2.0, rfc3339(NOW), rfc3339(NOW), f"name {n}", "e") for n in range(60)]
+    await api.view.put_clusters(made)
+    await api.view.put_alerts([invent(800 + n, at=NOW + n, cluster_id=f"new{n}") for n in range(60)])
+    await until(lambda: len(api.feed.board._alerts) >= 100)
+    found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', (await api.client.get("/")).text, re.DOTALL)
+    data = json.loads(found[1])
+    named = {c["cluster_id"]: c["label"] for c in data["state"]["clusters"]}
+    of_cards = {s["alert"].get("cluster_id") for s in data["alerts"]["alerts"]} - {None}
+    assert of_cards <= set(named) and named["new59"] == "name 59" and len(named) == len(data["state"]["clusters"])
 
 
 async def test_a_withdrawn_alert_leaves_the_list(api):

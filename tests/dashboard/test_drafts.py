@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
+from models.errors import QueryError
 from models.filters import Where
+from models.moments import rfc3339
 from models.queries import Query
 from models.records import Post
-from streams.broker.queries import publish_queries, read_queries
+from streams.broker.queries import Changed, change_query, publish_queries, read_queries
 from streams.broker.topics import make_topics
 from streams.config import Settings, load_settings
+from streams.dashboard.drafts import Draft, Drafts
+from streams.dashboard.lessons import Lessons
 from tests.dashboard.browsing import opened
 from tests.dashboard.serving import Served, frame, served
 from tests.outputs.invented import invent
@@ -62,6 +67,9 @@ def test_what_a_query_would_have_alerted_is_told_and_nothing_is_saved(server, se
     assert [one["lang"] for one in spanish["examples"]] == ["es"]
     lately = sent(server, "/api/queries/try", last_h=0.7).json()
     assert (lately["posts"], lately["alerts"]) == (2, 1)
+    assert lately["hours"] == pytest.approx(2000 / 3600, abs=0.01) and lately["alerts_an_hour"] == pytest.approx(1.8)
+    unheard = sent(server, "/api/queries/try", where={"sources": ["twiter", "sms"]}).json()["unheard"]
+    assert unheard == "None of these posts came from twiter; they came from sms, web."
     both = sent(server, "/api/queries/try", sentences=["people trapped under a collapsed roof"]).json()
     assert both["already"] == both["alerts"] == 1
     assert set(read_queries(settings)) == {"need.roof"}
@@ -69,11 +77,11 @@ def test_what_a_query_would_have_alerted_is_told_and_nothing_is_saved(server, se
 
 def test_what_is_saved_is_what_was_tried_and_nobody_elses_query_is_changed(server, settings):
     where = {"languages": ["en"], "sources": ["sms"], "must": ["boat*"], "must_not": ["drill"], "area": [1, 2, 3, 4]}
-    more = {"where": where, "expires": "2026-12-01T18:00:00Z"}
+    more = {"where": where, "expires": (end := rfc3339(NOW + 86_400))}
     assert sent(server, "/api/queries", **more).json()["id"] == "need.boats"
     saved = read_queries(settings)["need.boats"]
     assert saved.where == Where(["en"], ["sms"], [1, 2, 3, 4], ["boat*"], ["drill"])
-    assert (saved.probability, saved.expires, saved.label) == (0.5, "2026-12-01T18:00:00Z", "Boats")
+    assert (saved.probability, saved.expires, saved.label) == (0.5, end, "Boats")
     again = sent(server, "/api/queries", sentences=["something else"])
     assert again.status_code == 400 and "already" in again.text
     assert saved == read_queries(settings)["need.boats"]
@@ -105,6 +113,7 @@ REFUSED: list[dict] = [
     {"sentences": [" "]},
     {"sentences": ["x"] * 51},
     {"lang": "<b>"},
+    {"lang": "xx"},
     {"where": {"area": [9, 9]}},
     {"where": {"colour": ["red"]}},
     {"where": {"languages": ["fil", "no"]}},
@@ -113,6 +122,7 @@ REFUSED: list[dict] = [
     {"target_precision": 0.8},
     {"target_precision": 80},
     {"expires": "tomorrow"},
+    {"expires": "2020-01-01T00:00:00Z"},
     {"threshold": 0.1},
 ]
 
@@ -123,6 +133,29 @@ def test_a_draft_that_is_no_query_is_refused_and_says_why(server, settings):
             answer = sent(server, path, **changes)
             assert answer.status_code == 400 and answer.text.strip(), changes
     assert set(read_queries(settings)) == {"need.roof"}
+
+
+def test_a_bundled_query_that_was_removed_is_not_made_anew_of_a_sentence(server, settings):
+    answer = sent(server, "/api/queries", query_id="need.search_rescue")
+    assert answer.status_code == 400 and "`crisis query add need.search_rescue`" in answer.text
+    assert set(read_queries(settings)) == {"need.roof"}
+
+
+def test_of_two_who_save_one_name_at_the_same_time_the_first_has_it(settings):
+    first, second = Draft("need.boats", ["send a boat"]), Draft("need.boats", ["a boat, please"])
+
+    def change(settings: Settings, query_id: str, new: Callable) -> Changed:
+        def read_by_both(known: Mapping[str, Query]) -> Query:
+            made = new(known)
+            publish_queries(settings, {query_id: first.query()})
+            return made
+
+        return change_query(settings, query_id, read_by_both)
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(QueryError, match="already"):
+        patched.setattr("streams.dashboard.drafts.change_query", change)
+        asyncio.run(Drafts(settings, None, Lessons(settings)).saved(second))
+    assert read_queries(settings)["need.boats"] == first.query()
 
 
 def test_nobody_elses_page_can_make_a_query(server, settings):
@@ -143,6 +176,7 @@ def test_a_query_is_typed_looked_at_and_saved(browser: Browser, server, settings
         form.get_by_label("of sources").fill("sms, radio")
         form.get_by_role("button", name="Show what it would have alerted").click()
         expect(page.locator("#draft-told")).to_contain_text("1 alert and")
+        expect(page.locator("#draft-told")).to_contain_text("None of these posts came from radio")
         expect(page.locator("#draft-told")).to_contain_text("Nothing was saved")
         expect(page.locator("#draft-alerts li")).to_have_count(1)
         expect(page.locator("#draft-alerts li")).to_contain_text("send a boat to the roof")
@@ -152,3 +186,17 @@ def test_a_query_is_typed_looked_at_and_saved(browser: Browser, server, settings
         expect(page.locator("#draft-told")).to_have_text("need.boats is live.")
         wait_until(lambda: set(read_queries(settings)) == {"need.roof", "need.boats"})
         assert read_queries(settings)["need.boats"].where == Where(sources=["sms", "radio"])
+
+
+def test_a_query_ends_by_the_servers_clock_whatever_the_laptop_says(browser: Browser, server, settings):
+    for page in opened(browser, server, {"width": 1440, "height": 900}):
+        page.evaluate("() => { const now = Date.now.bind(Date); Date.now = () => now() - 65 * 60000; }")
+        expect(page.locator("#link-text")).to_contain_text("clock is 65 min behind")
+        page.locator(".drafting summary").first.click()
+        form = page.locator("#draft")
+        form.get_by_label("named").fill("boats")
+        form.get_by_label("Sentences").fill("send a boat to the roof")
+        form.get_by_label("ends in").fill("1")
+        form.get_by_role("button", name="Save").click()
+        expect(page.locator("#draft-told")).to_have_text("need.boats is live.")
+        assert read_queries(settings)["need.boats"].expires_at == pytest.approx(time.time() + 3600, abs=PATIENCE_S)

@@ -12,7 +12,7 @@ from models.errors import ServiceError
 from models.feedback.records import label_alert
 from streams.broker.lag import LagReader
 from streams.config import Settings
-from streams.dashboard.feed import BIG_BATCH, KEPT_BATCHES, QUEUE, Feed
+from streams.dashboard.feed import BIG_BATCH, KEPT_BATCHES, MOST_OWN, MOST_VIEWERS, QUEUE, Feed
 from streams.dashboard.filters import Filter
 from streams.pipeline.stages.alerting import blank
 from tests.dashboard.invented import clusters_of, invent, several
@@ -150,6 +150,29 @@ async def test_a_viewer_learns_which_alerts_fit_its_filter(feed):
     tell(feed, invent(1, at=NOW), invent(2, "offer.food", at=NOW))
     (live,) = await viewer.read()
     assert [s.get("fits", True) for s in msgspec.json.decode(live.data)["alerts"]] == [False, True]
+    await viewer.close()
+
+
+def test_there_are_only_so_many_viewers_of_one_person(feed):
+    held = [feed.events(Filter(), None, "ana") for _ in range(MOST_OWN)]
+    assert "ana" in feed.full("ana") and feed.full("bob") is None and feed.full("") is None
+    held.pop()  # never read, and forgotten
+    assert feed.full("ana") is None and feed.viewers == MOST_OWN - 1
+
+
+def test_there_are_only_so_many_viewers(feed):
+    held = [feed.events(Filter(), None) for _ in range(MOST_VIEWERS - 1)]
+    assert feed.full("ana") is None
+    held.append(feed.events(Filter(), None))
+    assert str(MOST_VIEWERS) in feed.full("ana") and feed.full("")
+
+
+async def test_what_comes_before_a_viewer_reads_is_told_once(feed):
+    last_id = feed.hand_out()
+    tell(feed, invent(1, at=NOW))
+    viewer = Viewer(feed, last_id)
+    tell(feed, invent(2, at=NOW))
+    assert posts(await viewer.read()) == ["p1", "p2"]
     await viewer.close()
 
 

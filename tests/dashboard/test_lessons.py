@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import io
 import re
 import time
 from collections.abc import Iterator
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
+from models.moments import rfc3339
 from models.records import Reading
 from streams.broker.labels import read_labels
 from streams.broker.topics import make_topics
@@ -66,6 +70,65 @@ def test_a_verdict_is_taught_measured_and_taken_back(server, settings):
     assert POST(f"{server.url}/api/labels/undo", json=back).status_code == 204
     assert read_labels(settings) == {}
     assert POST(f"{server.url}/api/labels/undo", json=back).status_code == 400
+
+
+@pytest.fixture
+def say(server):
+    """Say something of the newest alert, as a program does; gives (status, answer)."""
+    alert = GET(f"{server.url}/api/alerts").json()["alerts"][0]["alert"]
+    reading = {"post_id": alert["post"]["id"], "query_id": alert["query_id"]}
+
+    def said(by: str, verdict: str, **more: object) -> tuple[int, dict | str | None]:
+        body = {"alert_id": alert["alert_id"], "verdict": verdict, "by": by} | more
+        path, body = ("/undo", reading | more) if verdict == "undo" else ("", body)
+        answer = POST(f"{server.url}/api/labels{path}", json=body)
+        return answer.status_code, answer.json() if answer.status_code == 200 else answer.text
+
+    return said
+
+
+def test_two_who_say_the_same_are_one_word_of_the_first_and_a_later_one_gives_the_earlier_back(say, settings):
+    assert say("Ada", "handled")[0] == 200
+    for seen in ({}, {"seen": None}, {"seen": ["handled", "Ada", ""]}):  # whatever Ben saw when he said so
+        status, stands = say("Ben", "handled", **seen)
+        assert (status, stands["by"]) == (200, "Ada")
+    assert say("Ben", "wrong")[1]["replaced"]["by"] == "Ada"
+    assert say("Ben", "none")[1]["replaced"]["by"] == "Ada"  # of his own two words neither is kept for the other
+    status, stands = say("", "undo")
+    assert (status, stands["by"], stands["verdict"]) == (200, "Ada", "handled")
+    assert [(x.by, x.replaced) for x in read_labels(settings).values()] == [("Ada", None)]
+    assert say("", "undo")[0] == 204
+    assert read_labels(settings) == {}
+
+
+def test_who_did_not_see_what_stands_there_now_changes_nothing_and_is_told(say, settings):
+    say("Ada", "handled")
+    for seen in (None, ["right", "Ada", ""], ["handled", "Eve", ""]):
+        for verdict in ("wrong", "undo"):
+            status, told = say("Ben", verdict, seen=seen)
+            assert status == 409 and told.startswith("Ada said meanwhile: handled.")
+    assert [x.by for x in read_labels(settings).values()] == ["Ada"]
+    assert say("Ben", "wrong", seen=["handled", "Ada", ""])[0] == 200
+    assert say("Ada", "undo", seen=["wrong", "Ben", ""])[0] == 200
+    assert say("Ada", "undo", seen=["handled", "Ada", ""])[0] == 204
+    status, told = say("Ben", "right", seen=["handled", "Ada", ""])
+    assert status == 409 and told.startswith("what stood there was taken back meanwhile.")
+    assert say("Ben", "right", seen=["maybe", "Ada", ""])[0] == 400
+
+
+def test_a_file_of_what_is_listed_says_who_judged_what_and_when(server, say):
+    before = rfc3339(time.time())
+    say("Ada", "wrong")
+    heads, _, *rows = csv.reader(io.StringIO(GET(f"{server.url}/api/alerts.csv").text.removeprefix("\ufeff")))
+    told = [dict(zip(heads, row, strict=True)) for row in rows]
+    features = GET(f"{server.url}/api/alerts.geojson").json()["features"]
+    for found in (
+        [(row["judged"], row["judged by"], row["judged at"]) for row in told if row["judged"]],
+        [(p["judged"], p["judged_by"], p["judged_at"]) for p in (f["properties"] for f in features) if p["judged"]],
+    ):
+        ((verdict, by, at),) = found
+        assert (verdict, by) == ("wrong", "Ada") and before <= at <= rfc3339(time.time())
+    assert len(told) == len(features) == 12
 
 
 def test_what_somebody_takes_care_of_leaves_every_open_map(browser, server):
@@ -159,6 +222,86 @@ def test_a_judged_card_folds_to_what_was_said_opens_on_request_and_comes_back(
         first.locator(sign).click()  # the same word once more takes it back
         expect(first.locator(".text")).to_be_visible()
         expect(page.locator("#count")).to_have_text("12 posts stand")
+
+
+@pytest.fixture
+def two(browser: Browser, server) -> Iterator[tuple[Page, Page]]:
+    """The page as Ada and as Ben have it open, each on the first card."""
+    with contextlib.ExitStack() as stack:
+        pages = []
+        for name in ("Ada", "Ben"):
+            context = stack.enter_context(browser.new_context(viewport={"width": 1440, "height": 900}))
+            context.set_default_timeout(1000 * PATIENCE_S)
+            context.add_init_script(f"localStorage.setItem('who', '{name}')")
+            page = context.new_page()
+            page.goto(server.url)
+            expect(cards(page)).to_have_count(12)
+            expect(page.locator("#link")).to_have_attribute("data-state", "live")
+            page.keyboard.press("j")
+            expect(cards(page).nth(0)).to_be_focused()
+            pages.append(page)
+        yield pages[0], pages[1]
+
+
+def stands(settings: Settings) -> list[tuple[str, str]]:
+    return [(label.by, label.verdict) for label in read_labels(settings).values()]
+
+
+def test_two_colleagues_who_say_the_same_do_not_undo_each_other(two, settings):
+    ada, ben = two
+    ada.keyboard.press("h")
+    said = cards(ben).nth(0).locator(".said")
+    expect(said).to_have_text("says Ada")  # it came to his page
+    ben.keyboard.press("h")
+    expect(said).to_have_text("Ada says so already")
+    expect(ben.locator("#say")).to_have_text("Ada says so already")
+    expect(cards(ben).nth(0)).to_be_focused()
+    expect(cards(ben).nth(0)).to_have_class(re.compile(r"\bjudged\b"))
+    assert stands(settings) == [("Ada", "handled")]
+
+
+def test_over_what_somebody_takes_care_of_one_is_asked_first_and_what_one_takes_back_gives_it_back(two, settings):
+    ada, ben = two
+    ada.keyboard.press("h")
+    said, asked = cards(ben).nth(0).locator(".said"), ben.get_by_role("dialog", name="Ada takes care of this")
+    expect(said).to_have_text("says Ada")
+    for leave in ("Enter", "Escape"):
+        ben.keyboard.press("r")
+        expect(asked).to_be_visible()
+        ben.keyboard.press(leave)
+        expect(asked).to_have_count(0)
+        expect(cards(ben).nth(0)).to_be_focused()
+    assert stands(settings) == [("Ada", "handled")]
+    ben.keyboard.press("w")
+    asked.get_by_role("button", name="Yes, wrong").click()
+    expect(said).to_have_text("says Ben")
+    expect(cards(ada).nth(0).locator(".said")).to_have_text("says Ben")
+    assert stands(settings) == [("Ben", "wrong")]
+    ben.keyboard.press("k")
+    ben.keyboard.press("w")  # his own word once more takes it back
+    expect(said).to_have_text("says Ada")
+    assert stands(settings) == [("Ada", "handled")]
+
+
+def test_who_speaks_before_the_others_word_has_come_to_his_page_is_told_and_shown_it(two, settings):
+    ada, ben = two
+    known = ben.evaluate("fetch('/api/taught').then((answer) => answer.text())")
+    ben.route("**/api/taught", lambda route: route.fulfill(body=known, content_type="application/json"))
+    ada.keyboard.press("h")
+    wait_until(lambda: stands(settings) == [("Ada", "handled")])
+    first = cards(ben).nth(0)
+    ben.keyboard.press("h")
+    expect(first.locator(".said")).to_have_text("Ada says so already")
+    ben.reload()
+    expect(cards(ben)).to_have_count(12)
+    expect(first.locator(".said")).to_have_text("")
+    ben.unroute("**/api/taught")
+    ben.keyboard.press("j")
+    ben.keyboard.press("w")
+    expect(ben.locator("#problem")).to_contain_text("Ada said meanwhile: handled.")
+    expect(first.locator(".said")).to_have_text("says Ada")
+    expect(first.locator(".v-handled")).to_have_attribute("aria-pressed", "true")
+    assert stands(settings) == [("Ada", "handled")]
 
 
 def test_in_a_crowd_a_judged_card_gives_the_face_to_one_that_nobody_judged(browser: Browser, server, settings):

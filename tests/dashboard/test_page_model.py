@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from models.feedback.records import label_alert
 from models.moments import rfc3339
-from models.records import Alert, ClusterEvent, Geo, Reading
+from models.records import Alert, ClusterEvent, Example, Geo, Reading
 from streams.dashboard.filters import Filter
+from streams.dashboard.merged import Merged
 from streams.dashboard.page_model import Board, Category, OpenCount, fitting
 from tests.dashboard.invented import HOSTILE, clusters_of, hostile, invent, several
 
@@ -258,6 +259,68 @@ def test_a_cluster_that_is_gone_never_comes_back_whatever_the_order(events):
     for e in events:
         board.put_cluster(e)
     assert set(board.clusters) == {"c2"}
+
+
+MERGES = [("a", "b"), ("b", "c"), ("x", "y"), ("y", "c")]
+
+
+@given(st.permutations([*MERGES, *"abcxyz"]), st.booleans())
+def test_an_alert_is_in_the_cluster_that_lives_on_whatever_is_told_first(told, by_event):
+    board = Board()
+    for one in told:
+        if isinstance(one, str):
+            board.put_alert(invent(ord(one), at=NOW, cluster_id=one))
+        elif by_event:
+            board.put_cluster(event(one[0], 2, "merge", into=one[1]))
+        else:
+            board.merge(*one)
+    in_c = {f"p{ord(name)}" for name in "abcxy"}
+    for asked in "abcxy":
+        shown, _ = board.find(Filter(cluster=asked), 10)
+        assert {s.alert.post.id for s in shown} == in_c and {s.alert.cluster_id for s in shown} == {"c"}
+        late = board.shown(invent(1, at=NOW, cluster_id=asked), Filter(cluster="a"))
+        assert late.alert.cluster_id == "c" and late.fits
+    assert board.find(Filter(cluster="z"), 10)[1] == 1 and not board.shown(invent(1, at=NOW), Filter(cluster="a")).fits
+
+
+def test_clusters_that_were_merged_are_one_crowd_and_what_gave_way_of_each_is_counted_on_it():
+    board = Board(most_alerts=40)
+    for n in range(20):
+        board.put_alert(invent(n, at=NOW + n, cluster_id=f"c-{n}"))
+    for n in range(20, 120):
+        board.put_alert(invent(n, at=NOW + n, cluster_id=f"loud-{n % 2}"))
+    board.put_cluster(event("loud-0", 2, "merge", into="loud-1"))
+    board.put_alert(invent(120, at=NOW + 120, cluster_id="loud-0"))
+    shown = board.find(Filter(cluster="loud-0"), 100)[0]
+    assert len(shown) == 20 and {s.like for s in shown} == {101 - 20}
+    assert board.find(Filter(), 100)[1] == 40 and not board._crowds._gave_way.keys() & {"cluster loud-0"}
+
+
+def test_merges_are_bounded_and_a_circle_that_nobody_writes_ends():
+    merged = Merged(10)
+    for n in range(100):
+        merged.put(f"c{n}", "all")
+    assert len(merged._into) == 10 and merged.find("c99") == "all" and merged.find("c1") == "c1"
+    for pair in ("ab", "bc", "ca", "aa"):
+        merged.put(*pair)
+    assert merged.find("a") == merged.find("b") == "c" and merged.find("c") == "c"
+
+
+def test_a_card_knows_what_its_cluster_is_called_and_only_the_one_that_is_looked_at_is_told_whole():
+    board, more = (
+        Board(),
+        {"categories": {"need.water": 3}, "languages": {"en": 3}, "examples": [Example("p", "t", "en")]},
+    )
+    for cluster in ("a", "b", "other"):
+        board.put_cluster(event(cluster, posts=1_036, **more))
+    board.put_cluster(event("gone", 2, "merge", into="b"))
+    for n, cluster in enumerate(("a", "gone", "b", "unknown", None)):
+        board.put_alert(invent(n, at=NOW + n, cluster_id=cluster))
+    shown = board.find(Filter(), 10)[0]
+    named = {c.cluster_id: c for c in board.named(shown, "a")}
+    assert set(named) == {"a", "b"} and named["a"] == board.clusters["a"]
+    assert named["b"] == event("b", posts=1_036)
+    assert [c.cluster_id for c in board.named([], "other")] == ["other"] and board.named([]) == []
 
 
 def test_growing_clusters_are_the_strongest_bursts_and_never_a_single_post():

@@ -1,6 +1,7 @@
 """POST /posts: what is answered 202 is on the broker; everything else says why not."""
 
 import asyncio
+import base64
 import contextlib
 import gzip
 import hashlib
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import httpx
 import pytest
@@ -115,6 +117,56 @@ async def test_a_body_too_large_is_refused_whether_announced_or_not(raw):
         answer = await client.post("/posts", content=chunks())
         assert answer.status_code == 413 and "1000 bytes" in answer.json()["reason"]
         assert writer.counts.read == 0 and server._held_bytes == 0
+
+
+@pytest.mark.parametrize("body", [b"{\n" + b"x\n" * 20, b"\n" * 21 + b"{}", ndjson(21), b"[" + b"0," * 20 + b"0]"])
+async def test_more_lines_than_a_request_may_hold_are_refused_before_any_is_read(raw, monkeypatch, body):
+    monkeypatch.setattr("streams.ingest.http.owned", None)
+    async with serving(raw, HttpConfig(lines=20)) as (client, writer, server):
+        answer = await client.post("/posts", content=body)
+        assert answer.status_code == 413 and "20 posts a request" in answer.json()["reason"]
+        assert writer.counts.read == 0 and server._held_bytes == 0
+
+
+async def test_an_array_of_as_many_posts_may_be_written_over_many_more_lines(raw):
+    posts = [json.loads(line) for line in ndjson(20).splitlines()]
+    async with serving(raw, HttpConfig(lines=20)) as (client, _, _):
+        for body in (json.dumps(posts, indent=1).encode(), ndjson(20)):
+            assert (await client.post("/posts", content=body)).json() == {"posts": 20}
+
+
+async def test_others_are_answered_while_a_body_is_read_and_handed_over(raw, monkeypatch):
+    reading, ends = threading.Event(), threading.Event()
+
+    def slowly(line, source):
+        reading.set()
+        ends.wait(PATIENCE_S)
+        return owned(line, source)
+
+    monkeypatch.setattr("streams.ingest.http.YIELD_LINES", 10)
+    monkeypatch.setattr("streams.ingest.http.SMALL_BYTES", 1000)
+    monkeypatch.setattr("streams.ingest.http.owned", slowly)
+    async with serving(raw) as (client, writer, _):
+        sending = asyncio.create_task(client.post("/posts", content=ndjson(200)))
+        await until(reading.is_set)
+        assert (await client.get("/livez")).status_code == 200 and not sending.done()
+        ends.set()
+        between = set()
+        while not sending.done():
+            await asyncio.sleep(0)
+            between.add(writer.counts.read)
+        assert (await sending).status_code == 202 and {10, 50, 190} <= between
+
+
+async def test_a_line_that_no_broker_takes_is_cut_unread_and_the_posts_beside_it_arrive(raw, monkeypatch):
+    read = []
+    monkeypatch.setattr("streams.ingest.http.owned", lambda line, source: read.append(line) or owned(line, source))
+    long = json.dumps({"id": "long", "text": "x" * 5000}).encode()
+    async with serving(raw, line_bytes=4000) as (client, writer, _):
+        assert (await client.post("/posts", content=ndjson(1) + long + b"\n" + ndjson(2))).json() == {"posts": 4}
+        assert (len(read), writer.counts.oversized) == (3, 1)
+    (cut,) = (json.loads(line) for line in raw.lines() if b"oversize" in line)
+    assert cut["oversize"] == len(long) and long.startswith(base64.b64decode(cut["head"]))
 
 
 async def test_compressed_bodies_are_refused_rather_than_unpacked_without_limit(raw):

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import gzip
 import json
+import tracemalloc
 
 import pytest
 import uvicorn
@@ -115,6 +117,7 @@ class Mastodon:
         self.shown, self.left = shown, left  # statuses that it shows by their ids, as often; None: as before 4.3
         self.asked: list[str] = []
         self.page: bytes | None = None  # what the timeline answers whatever it is asked
+        self.packed, self.charset, self.encodings = False, "", set()  # the last: those it was asked for
         self.most_beats = 0  # on one connection
         routes = [
             Route("/api/v1/streaming/{rest:path}", self.stream),
@@ -128,7 +131,8 @@ class Mastodon:
         self.asked.append(str(request.url).split("/api/v1/")[1])
         if request.headers.get("authorization") != f"Bearer {self.token}":
             return JSONResponse({"error": "The access token is invalid"}, 401)
-        return StreamingResponse(self.play(), media_type="text/event-stream")
+        self.encodings.add(request.headers.get("accept-encoding"))
+        return StreamingResponse(self.play(), headers={"Content-Type": f"text/event-stream{self.charset}"})
 
     async def play(self):
         *events, end = self.scripts.pop(0) if self.scripts else ["hold"]
@@ -147,7 +151,8 @@ class Mastodon:
     async def missed(self, request):
         self.asked.append(str(request.url).split("/api/v1/")[1])
         if self.page is not None:
-            return Response(self.page)
+            self.encodings.add(request.headers.get("accept-encoding"))
+            return Response(self.page, headers={"Content-Encoding": "gzip"} if self.packed else None)
         newer = [s for s in self.timeline if int(s["id"]) > int(request.query_params["min_id"])]
         return JSONResponse(newer[: int(request.query_params["limit"])][::-1])  # newest first, as the server does
 
@@ -299,6 +304,66 @@ async def test_a_timeline_that_is_no_list_of_posts_is_told_and_asked_for_again(r
         await until(lambda: "its timeline is no list of posts" in source.trouble)
         mastodon.page = None
         await until(lambda: writer.counts.sent == 1 and not source.trouble)
+
+
+async def test_what_comes_packed_is_told_and_never_unpacked(raw, cursor):
+    mastodon = Mastodon(timeline=[status(1)])
+    mastodon.page, mastodon.packed = gzip.compress(b"[" + b" " * (200 << 20) + b"]", 1), True  # less than 1 MB
+    tracemalloc.start()
+    async with ingesting(raw, mastodon, cursor) as (source, writer):
+        await until(lambda: "sends packed" in source.trouble)
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+        tracemalloc.stop()
+        mastodon.page, mastodon.packed = None, False
+        await until(lambda: writer.counts.sent == 1 and not source.trouble)
+    assert mastodon.encodings == {"identity"}
+
+
+async def test_a_page_without_end_is_told_and_asked_for_again(raw, cursor, monkeypatch):
+    monkeypatch.setattr("streams.ingest.mastodon.BODY_BYTES", 100_000)
+    mastodon = Mastodon(timeline=[status(1)])
+    mastodon.page = b"[" + b" " * 100_000 + b"]"
+    async with ingesting(raw, mastodon, cursor) as (source, writer):
+        await until(lambda: "more than 100000 bytes" in source.trouble)
+        mastodon.page = None
+        await until(lambda: writer.counts.sent == 1 and not source.trouble)
+
+
+async def test_posts_shown_by_their_ids_that_are_packed_or_without_end_lose_none_and_the_stream_is_read_on(
+    raw, caplog, monkeypatch
+):
+    monkeypatch.setattr("streams.ingest.mastodon.BODY_BYTES", 100_000)
+    first = [sse("update", status(1)), sse("update", status(2)), "drop"]
+    mastodon = Mastodon(first, [sse("update", status(3)), "hold"], shown=b"[" + b" " * 100_000 + b"]")
+    async with ingesting(raw, mastodon) as (_, writer):
+        await until(lambda: writer.counts.sent == 3)
+    assert gone_and_edited(raw) == (set(), {}) and "more than 100000 bytes" in caplog.text
+
+
+@pytest.mark.parametrize("endless", ["data: " + "x" * 5000, "data: x\n" * 700, ": x\n" * 1300])
+async def test_an_event_that_does_not_end_ends_the_session_which_is_told(raw, monkeypatch, endless):
+    monkeypatch.setattr("streams.ingest.mastodon.EVENT_CHARS", 4000)
+    mastodon = Mastodon([sse("update", status(1)), endless, "hold"], [sse("update", status(2)), "hold"])
+    troubles = []
+    async with ingesting(raw, mastodon) as (source, writer):
+        await until(lambda: troubles.append(source.trouble) or writer.counts.sent == 2)
+    assert any("does not end" in trouble for trouble in troubles)
+
+
+async def test_any_number_of_events_that_end_comes_through_one_connection(raw, monkeypatch):
+    monkeypatch.setattr("streams.ingest.mastodon.EVENT_CHARS", 4000)
+    mastodon = Mastodon([*(sse("update", status(n)) for n in range(100)), "hold"])
+    async with ingesting(raw, mastodon) as (_, writer):
+        await until(lambda: writer.counts.sent == 100)
+    assert len(mastodon.asked) == 1
+
+
+async def test_events_are_utf_8_whatever_the_server_says(raw):
+    mastodon = Mastodon([sse("update", status(1, "<p>Нужна вода</p>")), "hold"])
+    mastodon.charset = "; charset=zip"
+    async with ingesting(raw, mastodon) as (_, writer):
+        await until(lambda: writer.counts.sent == 1)
+    assert json.loads(raw.lines()[0])["text"] == "Нужна вода"
 
 
 def gone_and_edited(raw):

@@ -1,7 +1,9 @@
-"""Half-sent requests do not keep a server's sockets."""
+"""Half-sent requests and unread answers do not keep a server's sockets, nor does whoever takes them all."""
 
 import asyncio
 import contextlib
+import socket
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -13,10 +15,13 @@ from starlette.routing import Route
 
 from streams.web import body, deadline
 from streams.web.body import small_body
-from streams.web.deadline import DeadlineProtocol
+from streams.web.deadline import DeadlineProtocol, _whose
+from tests.waiting import PATIENCE_S
 
 HALF = b"POST /%s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\ntoken="
 WHOLE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+BIG = b"GET /big HTTP/1.1\r\nHost: x\r\n%s\r\n"
+BIG_BYTES = 20_000_000  # more than the kernel takes for a reader that reads nothing
 
 
 @contextlib.asynccontextmanager
@@ -33,6 +38,7 @@ async def serving():
         return PlainTextResponse(str(await small_body(request, 2000)))
 
     routes = [Route("/", lambda _: PlainTextResponse("ok")), Route("/deadlines", deadlines)]
+    routes += [Route("/big", lambda _: PlainTextResponse(b"x" * BIG_BYTES))]
     routes += [Route("/upload", upload, methods=["POST"]), Route("/form", form, methods=["POST"])]
     app = Starlette(routes=routes)
     config = uvicorn.Config(app, port=0, log_level="warning", http=DeadlineProtocol, lifespan="off")
@@ -137,3 +143,85 @@ async def test_there_are_only_so_many_connections(monkeypatch):
         assert await reader.read() == b""
         for _, writer in (*held, (None, extra)):
             writer.close()
+
+
+def unread(port: int) -> socket.socket:
+    """A connection that takes a few kB and no more."""
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    one.connect(("127.0.0.1", port))
+    return one
+
+
+@pytest.mark.parametrize("more", [b"", b"Connection: close\r\n"])
+async def test_an_answer_that_nobody_reads_is_given_up_and_others_are_answered(monkeypatch, more):
+    """One that is closed once it is read, too."""
+    monkeypatch.setattr(deadline, "UNREAD_S", 0.3)
+    monkeypatch.setattr(deadline, "MOST_CONNECTIONS", 10)
+    async with serving() as port:
+        held = [unread(port) for _ in range(10)]
+        for one in held:
+            one.sendall(BIG % more)
+        async with asyncio.timeout(PATIENCE_S), httpx.AsyncClient() as client:
+            while True:
+                with contextlib.suppress(httpx.TransportError):
+                    assert (await client.get(f"http://127.0.0.1:{port}/")).text == "ok"
+                    break
+                await asyncio.sleep(0.05)
+        for one in held:
+            one.close()
+
+
+async def test_an_answer_that_is_read_slowly_is_read_to_its_end(monkeypatch):
+    monkeypatch.setattr(deadline, "UNREAD_S", 1.0)
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=100_000)
+        writer.write(BIG % b"Connection: close\r\n")
+        found = 0
+        for _ in range(20):
+            found += len(await reader.readexactly(BIG_BYTES // 20))
+            await asyncio.sleep(0.15)
+        assert found + len(await reader.read()) > BIG_BYTES
+        writer.close()
+
+
+async def test_who_has_most_connections_gives_up_an_idle_one_for_somebody_else(monkeypatch):
+    monkeypatch.setattr(deadline, "MOST_CONNECTIONS", 10)
+    async with serving() as port:
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(9)]
+        for _, writer in held[:8]:
+            writer.write(HALF % b"upload")
+        other = httpx.AsyncHTTPTransport(local_address="127.0.0.2")
+        async with httpx.AsyncClient(transport=other) as client:
+            for path in ("", "deadlines", ""):  # kept; the second connection is the tenth
+                assert (await client.get(f"http://127.0.0.1:{port}/{path}")).status_code == 200
+            third = httpx.AsyncHTTPTransport(local_address="127.0.0.3")
+            async with httpx.AsyncClient(transport=third) as another:
+                assert (await another.get(f"http://127.0.0.1:{port}/")).text == "ok"
+            assert (await client.get(f"http://127.0.0.1:{port}/")).text == "ok"
+        with contextlib.suppress(ConnectionResetError):
+            assert await held[8][0].read() == b""
+        assert not any(reader.at_eof() for reader, _ in held[:8])
+        for _, writer in held:
+            writer.close()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("192.0.2.1", "192.0.2.1", True),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("2001:db8::1", "2001:db8::ffff:1", True),
+        ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("::1", "::ffff:192.0.2.2", False),
+    ],
+)
+def test_connections_are_of_one_who_has_their_address_or_their_network_in_ipv6(one, other, same):
+    named = [_whose(SimpleNamespace(client=(host, 1))) for host in (one, other)]
+    assert (named[0] == named[1]) is same
+
+
+def test_connections_without_an_address_are_all_of_one():
+    assert _whose(SimpleNamespace(client=None)) == ""

@@ -1,7 +1,8 @@
 // Growing clusters, and those that an audit takes for one.
+import { placed } from "./card.js";
 import { $, choice, clone, el, styled, words } from "./dom.js";
 import { known } from "./known.js";
-import { wanted } from "./wanted.js";
+import { want, wanted } from "./wanted.js";
 import { language, plural, short, span } from "./words.js";
 
 let drawn = "";
@@ -15,12 +16,28 @@ export function drawClusters() {
     && (!(wanted.kind || wanted.category) || Object.keys(c.categories ?? {}).some((q) => q === query || (!query && (q.startsWith(`${wanted.kind}.`) || q.endsWith(`.${wanted.category}`)))));
   const shown = [...known.clusters.values()].filter((c) => c.posts > 1 && fits(c))
     .sort((a, b) => (b.cluster_id === wanted.cluster) - (a.cluster_id === wanted.cluster) || asks(b) - asks(a) || rush(b) - rush(a) || b.posts - a.posts).slice(0, 12);
-  const key = JSON.stringify([shown.map((c) => [c.cluster_id, c.version]), wanted.cluster, labels.size]);
+  const key = JSON.stringify([shown.map((c) => [c.cluster_id, c.version, !c.medoid]), wanted.cluster, labels.size]);
   $("no-clusters").hidden = shown.length > 0;
   if (key === drawn || $("clusters").contains(document.activeElement)) return;
   drawn = key;
   const open = new Set([...$("clusters").querySelectorAll("details[open]")].map((d) => d.closest(".cluster").dataset.id));
   $("clusters").replaceChildren(...shown.map((c) => cluster(c, labels, open.has(c.cluster_id))));
+}
+
+// Clusters that come with alerts: by name alone, but for the one that is looked at.
+export function learn(clusters = []) {
+  for (const c of clusters) if (!known.clusters.get(c.cluster_id)?.medoid) known.clusters.set(c.cluster_id, c);
+  drawClusters();
+}
+
+// A cluster that was merged goes on as another: so do the cards of its alerts, which nobody tells anew, and whoever looks at it.
+export function merged({ cluster_id: gone, into }) {
+  for (const made of $("list").children) {
+    if (made.querySelector(".in-cluster").dataset.value !== gone) continue;
+    made.dataset.crowd = made.dataset.crowd.replace(gone, into);
+    placed(made, into, known.clusters);
+  }
+  if (wanted.cluster === gone) want({ cluster: into }, true);
 }
 
 function cluster(event, labels, wasOpen) {

@@ -1,7 +1,7 @@
 // A new query: what it would have alerted, then saved. Text only by textContent.
 import { post } from "./asking.js";
 import { $, el } from "./dom.js";
-import { language, moment, number, plural } from "./words.js";
+import { duration, language, moment, number, plural, serverNow } from "./words.js";
 
 const listed = (text) => text.split(",").map((part) => part.trim()).filter(Boolean);
 
@@ -18,12 +18,22 @@ function draft(form) {
     last_h: Number(given.last_h),
     ...Object.fromEntries(["probability", "target_precision"].filter(filled).map((name) => [name, Number(given[name]) / 100])),
     ...(filled("alerts_per_hour") ? { alerts_per_hour: Number(given.alerts_per_hour) } : {}),
-    ...(filled("expires") ? { expires: new Date(Date.now() + 3600000 * Number(given.expires)).toISOString() } : {}),
+    ...(filled("expires") ? { expires: new Date(serverNow() + 3600000 * Number(given.expires)).toISOString() } : {}),
   };
 }
 
+// What a trial found, in words.
+function told(found) {
+  if (!found.posts) return "No post of the last hours is here to try it on. Nothing was saved.";
+  const alerts = `${plural(found.alerts, "alert", "alerts")} and ${plural(found.suggestions, "suggestion", "suggestions")} in ${plural(found.posts, "post", "posts")}`;
+  const rate = found.alerts_an_hour.toFixed(1), cost = found.hours < 1
+    ? `${alerts} of the last ${duration(3600000 * found.hours)}: ${rate} to read in an hour if it goes on so`
+    : `${alerts} of ${found.hours.toFixed(1)} h: ${rate} to read an hour`;
+  return [`${cost}, ${found.cpu_s_an_hour.toFixed(3)} s of CPU. ${number(found.already)} of them alert for another query too.`, found.unheard, found.place && `The area is ${found.place}.`, "Nothing was saved."].filter(Boolean).join(" ");
+}
+
 function show(found) {
-  $("draft-told").textContent = `${plural(found.alerts, "alert", "alerts")} and ${plural(found.suggestions, "suggestion", "suggestions")} in ${plural(found.posts, "post", "posts")} of ${found.hours.toFixed(1)} h: ${found.alerts_an_hour.toFixed(1)} to read an hour, ${found.cpu_s_an_hour.toFixed(3)} s of CPU. ${number(found.already)} of them alert for another query too.${found.place ? ` The area is ${found.place}.` : ""} Nothing was saved.`;
+  $("draft-told").textContent = told(found);
   const most = Math.max(1, ...Object.values(found.by_hour));
   $("draft-hours").replaceChildren(...Object.entries(found.by_hour).map(([at, n]) => {
     const item = el("li"), line = el("span", "rest"), track = el("span", "track"), fill = el("span", "fill");

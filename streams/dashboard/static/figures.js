@@ -59,6 +59,7 @@ export function pipeline(stats) {
 }
 
 export function bars(id, all, field, name, wanted, most = 6) {
+  if ($(id).matches(":active")) return; // what goes under a press takes its click along
   const shown = all.filter(([key]) => key).slice(0, most), rest = all.reduce((sum, [, n]) => sum + n, 0) - shown.reduce((sum, [, n]) => sum + n, 0);
   const counts = rest ? [...shown, ["", rest]] : shown;
   const biggest = Math.max(1, ...shown.map(([, n]) => n)), held = document.activeElement?.closest?.(`#${id} button`)?.dataset.value;

@@ -3,7 +3,7 @@ import { counted, drawWaiting } from "./alerts.js";
 import { get } from "./asking.js";
 import { address } from "./card.js";
 import { $, choice, clone, el, link } from "./dom.js";
-import { wanted } from "./wanted.js";
+import { FIELDS, wanted } from "./wanted.js";
 import { full, language, moment, number, plural } from "./words.js";
 
 export async function search() {
@@ -14,6 +14,7 @@ export async function search() {
   counted();
   if (!open) return;
   $("empty").hidden = true;
+  const idle = FIELDS.filter((f) => f !== "lang" && wanted[f]).map((f) => (f === "q" ? "text" : f)); // search takes no other
   $("hits-title").textContent = `Posts like “${text}”`;
   $("hits-note").textContent = "Searching …";
   $("hits").replaceChildren();
@@ -23,7 +24,7 @@ export async function search() {
     const standing = document.activeElement === $("search-text");
     $("hits").replaceChildren(...found.hits.map(hit));
     if (standing && found.hits.length) $("hits").firstElementChild.focus({ preventScroll: true }); // j and k go on from there
-    $("hits-note").textContent = `${plural(found.hits.length, "post", "posts")} of ${number(found.searched)}, nearest in meaning first${wanted.lang ? `, in ${language(wanted.lang)} only` : ""}.${found.complete ? "" : " Older posts are still being read in."}`;
+    $("hits-note").textContent = `${plural(found.hits.length, "post", "posts")} of ${number(found.searched)}, nearest in meaning first${wanted.lang ? `, in ${language(wanted.lang)} only` : ""}.${found.complete ? "" : " Older posts are still being read in."}${idle.length ? ` Not filtered by ${idle.join(", ")}.` : ""}`;
   } catch (error) { $("hits-note").textContent = `Search failed: ${error.message}`; }
 }
 

@@ -1,29 +1,59 @@
 // What comes by itself: alerts, clusters and figures as server-sent events, and how the connection fares.
-import { drawAlerts, takeAlerts } from "./alerts.js";
+import { drawAlerts, most, takeAlerts, toTop } from "./alerts.js";
 import { get, problem } from "./asking.js";
 import { drawBeside } from "./beside.js";
 import { placed, repeated } from "./card.js";
-import { drawClusters } from "./clusters.js";
-import { $ } from "./dom.js";
+import { drawClusters, merged } from "./clusters.js";
+import { $, say } from "./dom.js";
 import { known } from "./known.js";
 import { lessons } from "./lessons.js";
 import { mapNews } from "./map.js";
 import { FIELDS, query } from "./wanted.js";
-import { duration, rate } from "./words.js";
+import { clock, duration, rate } from "./words.js";
 
 let eventId = "";
 let events = null;
 let asked = 0; // counts requests, so that a late answer to an old question is dropped
+let listed = query(); // the filter that the list is of
+let failed = false; // it was told that something could not be fetched
+const AGAIN_MS = 2000, AGAIN_MOST_MS = 10_000;
 
+// Ask until it is answered, or something else is asked. Meanwhile a list of another filter is seen to be old, and nothing comes
+// into it.
 export async function fetchAlerts() {
-  const question = ++asked;
-  try {
-    const answer = await get(`/api/alerts?${query()}`);
+  const question = ++asked, filter = query(), other = filter !== listed, list = $("list");
+  if (other) events?.close();
+  list.ariaBusy = String(other);
+  for (let again_ms = AGAIN_MS; ; again_ms = Math.min(again_ms + AGAIN_MS, AGAIN_MOST_MS)) {
+    const answer = await get(`/api/alerts?${other ? filter : query(FIELDS, { n: most() })}`).catch((error) => ({ error }));
     if (question !== asked) return;
-    problem("");
-    drawAlerts(answer);
-    listen(answer.event_id);
-  } catch (error) { problem(`The alerts could not be fetched: ${error.message}`); }
+    if (!answer.error) {
+      if (failed) problem("");
+      failed = false;
+      return draw(filter, answer, other);
+    }
+    if (again_ms === AGAIN_MS) {
+      failed = true;
+      problem(`The alerts could not be fetched: ${answer.error.message}`);
+      if (!(answer.error instanceof TypeError) && (other || !list.children.length)) refused(filter); // the network is not it
+    }
+    await new Promise((then) => setTimeout(then, again_ms));
+    if (question !== asked) return;
+  }
+}
+
+function draw(filter, answer, other) {
+  listed = filter;
+  $("list").ariaBusy = "false";
+  drawAlerts(answer, other);
+  if (other) toTop();
+  listen(answer.event_id);
+}
+
+// The dashboard answers, and not with alerts: nothing is shown rather than what fits another filter.
+function refused(filter) {
+  draw(filter, { alerts: [], total: 0, standing: 0, event_id: eventId }, true);
+  say($("empty"), "What fits these filters could not be fetched.");
 }
 
 let resyncing = null;
@@ -36,8 +66,9 @@ function resync() {
       await fetchAlerts();
       mapNews();
     } catch (error) {
+      failed = true;
       problem(`The state could not be fetched: ${error.message}`);
-      if (events?.readyState === EventSource.CLOSED) setTimeout(resync, 3000); // nothing else would ask again
+      setTimeout(resync, 3000); // nothing else would ask again
     }
   }, 500);
 }
@@ -48,11 +79,14 @@ export function listen(since) {
   events = new EventSource(`/events?${query(FIELDS, { since: eventId })}`);
   events.onerror = () => {
     if (Date.now() - heard <= SILENT_MS) linked("reconnecting …"); // later the line tells for how long
-    if (events.readyState === EventSource.CLOSED) setTimeout(resync, 3000);
+    if (events.readyState !== EventSource.CLOSED) return;
+    why(events.url).then((refusal) => refusal && problem(refusal), () => {}); // that nothing answers is told elsewhere
+    setTimeout(resync, 3000);
   };
   events.addEventListener("resync", resync);
   events.addEventListener("stats", (event) => {
     const stats = JSON.parse(event.data);
+    off = clock(stats.at);
     if (stats.taught !== known.state.stats.taught) { lessons(); mapNews(); }
     known.state.history = [...known.state.history.slice(1), stats.posts_per_s];
     known.state.stats = stats;
@@ -69,6 +103,7 @@ export function listen(since) {
       if (c.event === "merge" || c.event === "expire") known.clusters.delete(c.cluster_id);
       else known.clusters.set(c.cluster_id, c);
     }
+    for (const c of news.clusters) if (c.event === "merge" && c.into) merged(c);
     if (news.clusters.length) {
       drawClusters();
       const changed = new Set(news.clusters.map((c) => c.cluster_id));
@@ -82,7 +117,16 @@ export function listen(since) {
   });
 }
 
+// Why events were refused, which an EventSource cannot read; "" where they are not.
+async function why(url) {
+  const answer = await fetch(url);
+  if (answer.status === 429) return (await answer.text()).trim();
+  await answer.body?.cancel();
+  return "";
+}
+
 let heard = Date.now(); // when the dashboard last sent figures: a connection that opens and stays silent says nothing
+let off = ""; // how far this machine's clock is off
 const SILENT_MS = 4000; // figures come every second, and after 2 s where Redis is frozen; with a look each half second, told within 5
 
 function linked(how) {
@@ -90,7 +134,7 @@ function linked(how) {
   const health = known.state.stats.health ?? { level: "live", sentence: "live" };
   $("link").dataset.state = how === "live" ? "live" : "lost"; // the connection; what it tells of has a colour of its own
   $("link").dataset.health = how === "live" ? health.level : "down";
-  const text = how === "live" ? `${health.sentence} · ${rate(known.state.stats.posts_per_s)} posts/s` : how;
+  const text = how === "live" ? `${health.sentence} · ${rate(known.state.stats.posts_per_s)} posts/s${off && ` · ${off}`}` : how;
   if ($("link-text").textContent !== text) $("link-text").textContent = $("link-text").title = text;
   if (how === "live" && $("link-say").textContent !== health.sentence) $("link-say").textContent = health.sentence; // without the rate: it would be read out every second
 }

@@ -14,6 +14,7 @@ const LEAST_DEGREES = 0.15; // it holds at the least
 let sheet = null, drawn = null; // once it was opened; once its outlines came
 let found = { spots: [], standing: 0 };
 let fitted = null; // the area that was looked at last; null: nothing was yet
+let failed = false; // it was told that it could not be fetched
 let asked = 0, again = null, lookedUp = 0; // requests are counted: a late answer to an old question is dropped
 const WORLD = [-55, -170, 70, 170];
 
@@ -41,8 +42,15 @@ export async function drawMap() {
     const answer = await get(`/api/spots?${query()}`);
     if (question !== asked || !wanted.map) return;
     found = answer;
+    if (failed) problem("");
+    failed = false;
     if (wanted.area) say($("place-problem"), answer.problem ?? "");
-  } catch (error) { return problem(`What the map shows could not be fetched: ${error.message}`); }
+  } catch (error) {
+    if (question !== asked) return;
+    if (!failed) problem(`What the map shows could not be fetched: ${error.message}`);
+    failed = true;
+    return mapNews(); // asks again
+  }
   sheet.frame(found.box);
   const look = found.box && fitted !== wanted.area ? found.box : fitted === null && found.spots.length ? middle(found.spots) : null;
   if (look ? sheet.fit(look) : fitted !== null) fitted = wanted.area;
@@ -78,7 +86,8 @@ function middle(spots) {
 // The marks on the sheet. anew: what lies together may be other posts now; else they only move.
 function marks(anew) {
   const box = $("spots");
-  if (anew) {
+  if (anew && box.matches(":active")) mapNews(); // a mark that went under a press takes its click along
+  else if (anew) {
     const held = document.activeElement?.closest?.("#spots button")?.dataset.value;
     const groups = together();
     box.replaceChildren(...groups.map(mark));

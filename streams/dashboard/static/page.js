@@ -11,7 +11,7 @@ import { drawMap } from "./map.js";
 import { VERDICTS } from "./teach.js";
 import { move, unfold } from "./walking.js";
 import { clear, onWanted, want, wanted } from "./wanted.js";
-import { ago } from "./words.js";
+import { ago, clock } from "./words.js";
 
 onWanted(async () => {
   drawChoices();
@@ -120,6 +120,7 @@ document.querySelector(".tabs").addEventListener("click", (event) => {
 setInterval(() => { for (const time of document.querySelectorAll("time[data-ms]")) time.textContent = ago(Number(time.dataset.ms)); }, 5000);
 
 try { document.documentElement.dataset.theme = localStorage.getItem("theme") ?? ""; } catch { /* see theme() */ }
+clock(given.state.stats.at);
 drawBeside();
 drawChoices();
 drawAlerts(given.alerts);
@@ -127,4 +128,5 @@ if (innerWidth <= 860) document.querySelector(".pipe").open = true; // there it 
 search();
 drawMap();
 listen(given.alerts.event_id);
+if (wanted.area && !given.alerts.total) fetchAlerts(); // which says why, where that is no place
 lessons();

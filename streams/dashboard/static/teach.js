@@ -1,5 +1,5 @@
 // Teaching: verdicts on cards by key and button, what was taught, how often alerts were right. Text only by textContent.
-import { post } from "./asking.js";
+import { get, post } from "./asking.js";
 import { $, el } from "./dom.js";
 import { called, instead as which, listed } from "./instead.js";
 import { moment, number, plural } from "./words.js";
@@ -52,26 +52,63 @@ function marked(made) {
   if (said) said.textContent = by ? `says ${by}${instead ? `: ${called(instead)}` : ""}` : "";
 }
 
-// Say what a card is, of another category also which; the same word once more takes it back. Returns whether something was
-// said. categories: the page's list.
+// Say what a card is, of another category also which; one's own word once more takes it back, somebody else's stays theirs.
+// Returns whether something was said. categories: the page's list.
 export async function judge(made, verdict, categories) {
-  const { id, post: of, query } = made.dataset, before = known.get(key(of, query));
+  const { id, post: of, query } = made.dataset, before = known.get(key(of, query)) ?? null;
   const by = await name();
   if (!by) return false;
-  if (before?.[0] === verdict) {
-    await post("/api/labels/undo", { post_id: of, query_id: query });
-    known.delete(key(of, query));
-  } else {
-    const instead = verdict === "other" ? await which(query, also.get(made) ?? [], categories) : "";
-    if (instead === null) return false;
-    const label = await post("/api/labels", { alert_id: id, verdict, by, query_id: query, instead });
-    known.set(key(of, query), [label.verdict, label.by, label.instead]);
+  if (before?.[0] === verdict && before[1] === by) {
+    heard(made, await sent(made, "/api/labels/undo", { post_id: of, query_id: query, seen: before }));
+    return true;
   }
-  marked(made);
-  return true;
+  if (before?.[0] === "handled" && verdict !== "handled" && before[1] !== by && !await over(before[1], verdict)) return false;
+  const instead = verdict === "other" ? await which(query, also.get(made) ?? [], categories) : "";
+  if (instead === null) return false;
+  const stands = await sent(made, "/api/labels", { alert_id: id, verdict, by, query_id: query, instead, seen: before });
+  heard(made, stands);
+  if (stands.by === by) return true;
+  made.querySelector(".said").textContent = $("say").textContent = `${stands.by} says so already`;
+  return false;
 }
 
-export async function undo({ post: of, query }) { await post("/api/labels/undo", { post_id: of, query_id: query }); }
+// What stands now of a card: a label, null where nobody says anything.
+function heard(made, label) {
+  const of = key(made.dataset.post, made.dataset.query);
+  if (label) known.set(of, [label.verdict, label.by, label.instead ?? ""]);
+  else known.delete(of);
+  marked(made);
+}
+
+// What was seen may be no longer so: then the card shows what is.
+async function sent(made, path, body) {
+  try { return await post(path, body); } catch (error) {
+    known = new Map(Object.entries((await get("/api/taught")).said));
+    marked(made);
+    throw error;
+  }
+}
+
+// Over what somebody takes care of one is asked first. → whether to say it all the same
+async function over(by, verdict) {
+  const dialog = el("dialog"), form = el("form"), title = el("h2", "", `${by} takes care of this`);
+  const no = el("button", "", "No, leave it"), yes = el("button", "", `Yes, ${SAID[verdict]}`);
+  form.method = "dialog";
+  yes.value = "ok";
+  title.id = "over-title";
+  dialog.setAttribute("aria-labelledby", title.id);
+  form.append(no, " ", yes); // the first has the focus: an Enter too many changes nothing
+  dialog.append(title, el("p", "", `Say “${SAID[verdict]}” instead? Then it is ${by}'s no longer.`), form);
+  document.body.append(dialog);
+  dialog.showModal();
+  await new Promise((done) => dialog.addEventListener("close", done, { once: true }));
+  dialog.remove();
+  return dialog.returnValue === "ok";
+}
+
+export async function undo({ post: of, query, seen }) {
+  await post("/api/labels/undo", { post_id: of, query_id: query, seen: JSON.parse(seen) });
+}
 
 // What was taught, beside the list. categories: the page's list.
 export function taught(all, cards, categories) {
@@ -95,7 +132,7 @@ export function taught(all, cards, categories) {
     text.lang = label.lang ?? "";
     button.type = "button";
     button.setAttribute("aria-label", `Take back: ${SAID[label.verdict]}, ${label.text.slice(0, 60)}`);
-    Object.assign(button.dataset, { post: label.post_id, query: label.query_id });
+    Object.assign(button.dataset, { post: label.post_id, query: label.query_id, seen: JSON.stringify([label.verdict, label.by, label.instead ?? ""]) });
     line.append(el("b", `v-${label.verdict}`, SAID[label.verdict]), text, el("small", "", `${called(label.query_id)}${label.instead ? ` → ${called(label.instead)}` : ""} · ${label.by} · ${moment(label.at * 1000)}`), button);
     return line;
   }));

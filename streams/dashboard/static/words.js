@@ -53,7 +53,18 @@ export function duration(ms) {
   return ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60000)} min`;
 }
 
-export function ago(ms, now = Date.now()) {
+let ahead = 0; // ms that this machine's clock is before the server's
+
+// The server's time, which posts are told by: a laptop's clock may be an hour off, and what is new would be old.
+export const serverNow = () => Date.now() - ahead;
+
+// Take the time the server just told, in seconds (0: none yet). → how far this machine's clock is off, where that is over a minute.
+export function clock(at) {
+  if (at) ahead = Date.now() - 1000 * at;
+  return Math.abs(ahead) > 60000 ? `this machine’s clock is ${duration(Math.abs(ahead))} ${ahead < 0 ? "behind" : "ahead"}` : "";
+}
+
+export function ago(ms, now = serverNow()) {
   const s = Math.max(0, Math.round((now - ms) / 1000));
   if (s < 5) return "now";
   if (s < 60) return `${s} s ago`;
@@ -84,13 +95,13 @@ export function areaName(area) {
 }
 
 // From one time to another; the day is said once.
-export function span(from, to, now = Date.now()) {
+export function span(from, to, now = serverNow()) {
   const [a, b] = [moment(from, now), moment(to, now)];
   if (a === b) return a;
   return new Date(from).toDateString() === new Date(to).toDateString() ? `${a} – ${CLOCK.format(to)}` : `${a} – ${b}`;
 }
 
 // When something happened: the clock time today, with the day otherwise.
-export function moment(ms, now = Date.now()) {
+export function moment(ms, now = serverNow()) {
   return new Date(ms).toDateString() === new Date(now).toDateString() ? CLOCK.format(ms) : DAY.format(ms);
 }
