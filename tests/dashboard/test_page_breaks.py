@@ -50,6 +50,20 @@ def at_once(count: int, first: int, **more: object) -> list:
     return [invent(first + n, "need.food", text=f"number {n}", at=now + n / 1000, **more) for n in range(count)]
 
 
+def test_a_page_that_gets_no_events_for_too_many_are_open_says_so_and_goes_on_once_there_is_room(rough, server):
+    full = [True, True]  # the stream, and the look at why it was refused
+    refusal = "16 pages of ana are open already, which is the most: close some"
+    rough.route(
+        "**/events*",
+        lambda route: route.fulfill(status=429, body=refusal + "\n") if full and full.pop() else route.continue_(),
+    )
+    rough.reload()
+    expect(rough.locator("#problem")).to_contain_text(refusal)
+    expect(rough.locator("#link")).to_have_attribute("data-state", "live")
+    put(server, invent(902, text="after it was full", at=time.time()))
+    expect(cards(rough).first).to_contain_text("after it was full")
+
+
 def test_a_filter_that_could_not_be_fetched_is_asked_for_again_and_until_then_its_list_is_seen_to_be_old(rough, server):
     rough.get_by_role("button", name="Offers", exact=False).first.click()
     expect(cards(rough)).to_have_count(13)
