@@ -195,6 +195,11 @@ class Bars:
             settled = [m for m in settled if m.level == "alert" or held_back(m, matcher)]
         return _alerts_first(settled)
 
+    def held_at(self, now: float) -> dict[str, int]:
+        """`held` of this moment, epoch seconds: an hour after the last post nothing is. From any thread."""
+        newest = max(tuple(self._seen.values()), default=0.0)
+        return self.held if now - newest < HOUR_S else {}
+
     def _learn(
         self,
         found: Sequence[Match],

@@ -68,7 +68,7 @@ class Matcher(StandingQueries):
         of the need and the offer of one category the likelier alone.
 
         posts: the posts themselves, row by row, where they are known: what a query leaves out (models/filters.py) is
-        then no reading, what people taught counts (it hangs on language and words), and the nearest sentence is told
+        then no reading, what people taught counts (it hangs on the language), and the nearest sentence is told
         in their language. Raises VersionMismatch if the vectors come from another encoder version.
         """
         if encoder_version != self.encoder_version:

@@ -73,6 +73,7 @@ def _candidate(unseen: str, frame: str) -> re.Pattern[str]:
 
 
 _CANDIDATE, _CANDIDATE_WITH_UNSEEN = _candidate("", ""), _candidate(f"[{_UNSEEN}]*+", "(?:\ufe0f?\u20e3)?+")
+_COUNT = re.compile(r"([+＋]?[(（]?\d[\d ]*)([^\d\s]*\s[^\d]*\d+)")  # a number, and behind a blank what is counted
 # Asked apart: as a part of the pattern it would have it begin anew at each digit of a long run.
 _GOES_ON = re.compile(r"\d|_++[^\W_]|[%°]|[.,:]\d")
 _ENOUGH_DIGITS = re.compile(r"\d(?:[\W_ーـ]{0,3}\d){6}")  # cheap: nearly every post stops here
@@ -219,13 +220,12 @@ class _Numbers:
         bare = _seen(run)
         # "call 713-555-0188 families stranded"; but "número de afectados: 25 334 455 personas"
         phone = announced and (outright or not _GROUPED.match(bare)) and self._is_one(run, announced, outright)
-        if not (dialled or phone):
-            if _NUMBERED.search(near):
-                return run
-            if _COUNTED_AFTER.match(after):
-                number, _, count = run.rpartition(" ")  # "9841234567 5 people"
-                written = all(len(each) >= 10 and each.isdecimal() for each in number.split(" "))
-                return f"{self._part(number, announced, outright)} {count}" if written else run
+        counted, numbered = bool(_COUNTED_AFTER.match(after)), bool(_NUMBERED.search(near))
+        parts = _COUNT.fullmatch(run) if counted and not numbered else None  # "call (9841234567), 5 people"
+        if parts and all(len(each) >= 10 for each in re.findall(r"\d+", parts[1])):
+            return f"{self._part(parts[1], announced, outright)}{parts[2]}"
+        if not (dialled or phone) and (counted or numbered):
+            return run
         if word and PHONE[1:] in word.group() and _is_range(bare):  # "[phone], need 1000-1500 blankets"
             return run
         if _YEAR_AND_TIME.match(bare) and _TIME_AFTER.match(after):
@@ -243,10 +243,10 @@ class _Numbers:
                 return run
         if self._is_one(run, announced, outright) and not re.search("[,;，、；]", run):
             return PHONE
-        parts = _LISTED.split(run)
-        if len(parts) == 1:
+        listed = _LISTED.split(run)
+        if len(listed) == 1:
             return self._beside_dates(run)
-        return "".join(self._part(part, announced, outright) for part in parts)
+        return "".join(self._part(part, announced, outright) for part in listed)
 
     def _part(self, part: str, announced: bool, outright: bool) -> str:
         bare = part.strip(" \u00a0")

@@ -32,6 +32,7 @@ MARK = "~"  # an id that begins with it is a pseudonym already: what people copy
 _ID_BYTES = 12  # 96 bits: among 10⁹ posts two are alike with a chance of 10⁻¹¹
 _SHORT_BYTES = 4  # of a mention
 _KEYED = re.compile(r"~[0-9a-f]{24}(?:/[0-9a-f]{24})?")
+_REPOSTED = re.compile(r"(?:RT @\w{1,30}:? )+")  # as models/posts.py leaves it out of fingerprints
 _ACCOUNT = re.compile(r"(@?\bdid:[a-z]{1,10}:[A-Za-z0-9._:%-]{8,})")
 # What leads to an account or to a post of one: everything on these hosts, and a path with an @ in it (Mastodon).
 _OF_ACCOUNTS = re.compile(
@@ -118,6 +119,14 @@ class Pseudonyms:
             text = _HANDLE.sub(mention, text)
         return text
 
+    def _reposted(self, text: str, said: str) -> str:
+        """The same of a whole post. Its fingerprint leaves out who is reposted: one post could try many names."""
+        head = _REPOSTED.match(text)
+        if head is None:
+            return self.text(text, said)
+        names = " ".join(re.findall(r"@(\w+)", head[0].lower()))
+        return self.text(head[0], f"{said} {names}") + self.text(text[head.end() :], said)
+
     def hide(self, record: R, lang: str | None = None) -> R:
         """The same record under pseudonyms: no id, link or handle of its platform is left in it. lang: of a post, where
         it is known by now."""
@@ -129,7 +138,7 @@ class Pseudonyms:
         return msgspec.structs.replace(
             record,
             id=self.id(record.id),
-            text=self.text(record.text, record.fingerprint),
+            text=self._reposted(record.text, record.fingerprint),
             url=None,
             reply_to=record.reply_to and self.id(record.reply_to),
             repost_of=record.repost_of and self.id(record.repost_of),

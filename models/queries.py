@@ -166,6 +166,8 @@ def read_yaml(text: str | bytes, type: type[T]) -> T:
     with contextlib.suppress(yaml.YAMLError):  # which `decode` tells
         for event in yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.AliasEvent):  # each is read anew: 1 MiB of them takes tens of gigabytes
+                raise QueryError(f"*{event.anchor} stands for what was said before: say it again")
             if level > MOST_LEVELS:
                 raise QueryError(f"nested more than {MOST_LEVELS} deep: no query is")
     return msgspec.yaml.decode(text, type=type)

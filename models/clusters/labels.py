@@ -49,6 +49,7 @@ MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u07a6-\u07b0
 _SKIP = re.compile(r"https?://\S+|www\.\S+|(?<!\S)\S+@\S+|@\w+|&\w+;")
 _TERM = re.compile(rf"[{NO_SPACES}]+|(?:(?![{NO_SPACES}])[\w{MARKS}])+")
 _ASCII_TERM = re.compile(r"\w{3,}", re.ASCII)
+_IN_WORD = re.compile(rf"[\w{MARKS}]")
 UNSPACED = re.compile(rf"[{NO_SPACES}]")
 _SYLLABLES = re.compile("[\u1200-\u137f\uac00-\ud7a3]")
 _TOKENS = {"httpurl", "user", "mention", "rt"}  # what cleaning leaves of links, mentions and reposts
@@ -143,7 +144,7 @@ class Sample:
                 return 0
         every, times, start, inside = self._all, 0, 0, UNSPACED.match(term)
         while times < 2 and (at := every.find(term, start)) >= 0:
-            if inside or at == 0 or not every[at - 1].isalnum():
+            if inside or at == 0 or not _IN_WORD.match(every, at - 1):
                 times += 1
                 start = every.find("\0", at)  # the next text
                 if start < 0:

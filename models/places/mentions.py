@@ -171,7 +171,10 @@ def lies_in(text: str, area: Sequence[float], gazetteer: Gazetteer | None = None
         return True
     letters = [word[0] for word in text.split()]
     mixed = any(map(str.isupper, letters)) and any(map(str.islower, letters))
-    return mixed and _any_in(area, text, finds(text, known, lang, small=True), known, lang)
+    if not mixed:
+        return False
+    small = _bundled_finds(text, lang, True) if gazetteer is None else finds(text, known, lang, small=True)
+    return _any_in(area, text, small, known, lang)
 
 
 def _any_in(area: Sequence[float], text: str, found: Sequence[Find], gazetteer: Gazetteer, lang: str) -> bool:
@@ -190,9 +193,9 @@ def _any_in(area: Sequence[float], text: str, found: Sequence[Find], gazetteer: 
 
 
 @lru_cache(maxsize=1024)
-def _bundled_finds(text: str, lang: str) -> list[Find]:
+def _bundled_finds(text: str, lang: str, small: bool = False) -> list[Find]:
     """A post is asked about by many queries, and once more for its alert."""
-    return finds(text, Gazetteer.bundled(), lang)
+    return finds(text, Gazetteer.bundled(), lang, small)
 
 
 def finds(text: str, gazetteer: Gazetteer, lang: str = "und", small: bool = False) -> list[Find]:

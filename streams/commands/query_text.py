@@ -11,6 +11,7 @@ from rich.table import Table
 
 from models.encoders.ready import Ready
 from models.errors import Rejected
+from models.language_tags import post_language
 from models.matching import Matcher
 from models.posts import parse_post
 from models.records import Match, Post
@@ -21,7 +22,9 @@ SHOWN_AS = {"alert": "[red]alert", "suggestion": "[yellow]suggestion"}
 
 
 def typed_post(text: str, lang: str | None, source: str) -> Post:
-    """The post that would be made of a text from this source. lang: None to find it. Raises ClickException."""
+    """The post that would be made of a text from this source. lang: None to find it. Raises ClickException, and
+    QueryError for a language that no post has."""
+    lang = post_language(lang) if lang else None
     fields = {"id": "text/0", "text": text, "source": source} | ({"lang": lang} if lang else {})
     try:
         post = parse_post(msgspec.json.encode(fields), seen_at=time.time(), author_key=b"")

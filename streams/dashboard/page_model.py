@@ -116,13 +116,15 @@ class Board:
         rank = self._ranks[alert.alert_id]
         if known is not None:
             self._crowds.remove(known, rank)
-            self._copies.remove(known, self._folded[alert.alert_id])
         else:
             self._of_post.setdefault(alert.post.id, []).append(alert.alert_id)
+        before = self._folded.get(alert.alert_id, "")
         self._alerts[alert.alert_id] = alert
         self._folded[alert.alert_id] = folded_text(alert.post.text)
         self._crowds.add(alert, rank)
         self._copies.add(alert, self._folded[alert.alert_id])
+        if known is not None:  # after: who still says the same keeps the mark of those who gave way
+            self._copies.remove(known, before)
         mine = self._of_post[alert.post.id]
         if len(mine) > MATCHES_KEPT:
             self._drop(min(mine, key=self._sureness))

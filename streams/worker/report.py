@@ -117,7 +117,7 @@ async def report_forever(
             round(work.longest_s(time.monotonic()), 1),
             _holds(at, topics) if not app.rebalancing else {},
             round(watchdog.standing_s, 1),
-            app.runtime.bars.held,
+            app.runtime.bars.held_at(time.time()),
         )
         redis_answers, told_once = await _told(app, status, redis_answers), True
 

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from models.bars import Bars
 from models.encoders.ready import load, ready
+from models.errors import QueryError
 from models.feedback.records import Label
 from models.filters import Where
 from models.levels import MatchConfig
@@ -98,6 +99,12 @@ def test_what_people_taught_counts_and_the_language_is_found_or_given(embedded_b
         settings, {BOATS.id: msgspec.structs.replace(BOATS, where=Where(languages=["ht"], sources=["sms"]))}
     )
     assert "its language is en" in row() and "its source is web" in row("--lang", "ht", "--source", "web")
+
+
+def test_a_language_that_no_post_has_is_refused_and_others_are_as_posts_carry_them():
+    assert typed_post("We need water", "PT", "web").lang == "pt"
+    with pytest.raises(QueryError, match="xx1"):
+        typed_post("We need water", "xx1", "web")
 
 
 def test_a_text_that_is_no_post_is_refused():

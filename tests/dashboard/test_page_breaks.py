@@ -62,6 +62,7 @@ def test_a_page_that_gets_no_events_for_too_many_are_open_says_so_and_goes_on_on
     expect(rough.locator("#link")).to_have_attribute("data-state", "live")
     put(server, invent(902, text="after it was full", at=time.time()))
     expect(cards(rough).first).to_contain_text("after it was full")
+    expect(rough.locator("#problem")).to_be_hidden()
 
 
 def test_a_filter_that_could_not_be_fetched_is_asked_for_again_and_until_then_its_list_is_seen_to_be_old(rough, server):

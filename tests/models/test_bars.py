@@ -99,6 +99,7 @@ def test_what_a_budget_holds_back_is_a_suggestion_counted_once_for_an_hour(steps
             held.append(at)
             assert not urgent
         assert bars.held.get("need.water", 0) == sum(seen_at > at - 3600 for seen_at in held)
+    assert not bars.held_at(at + 3600), "where nothing comes in any more"
     bars.apply([], [Post("other", "x", 0.0, at + 3600)], made)
     assert bars.held == {}, "an hour later, whatever else came in"
 

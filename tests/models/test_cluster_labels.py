@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from models.clusters import labels
 from models.clusters.function_words import function_words
-from models.clusters.labels import Vocabulary, heaviest, label_of, prune, terms_of
+from models.clusters.labels import Sample, Vocabulary, heaviest, label_of, prune, terms_of
 from models.language_tags import normalise_tag
 
 
@@ -185,3 +185,8 @@ def test_term_counts_decay_by_half_life_over_any_span_of_time(times, half_life_s
     closed = sum(2.0 ** max((t - now) / half_life_s, -1000) for t in times)
     assert counts["water"] / vocabulary.scale(now) == pytest.approx(closed, rel=1e-6, abs=1e-6)
     assert vocabulary.counts == pytest.approx(counts)
+
+
+def test_what_two_posts_share_is_a_word_and_not_the_end_of_one_behind_a_vowel_sign():
+    sample = Sample({"सुनामी आई": "und", "सुनामी चेतावनी जारी": "und"})
+    assert [sample.said(term) for term in ("सुनामी", "चेतावनी", "नामी", "तावनी")] == [2, 1, 0, 0]

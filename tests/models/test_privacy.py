@@ -156,6 +156,10 @@ def test_a_date_or_a_place_beside_a_number_stays_and_the_number_does_not(text, m
     "text, masked",
     [
         ("9841234567 5 people", f"{PHONE} 5 people"),
+        ("9841234567, 5 people", f"{PHONE}, 5 people"),
+        ("9841234567. 5 people trapped", f"{PHONE}. 5 people trapped"),
+        ("call 9841234567 5 people", f"call {PHONE} 5 people"),
+        ("+9779841234567 5 people", f"{PHONE} 5 people"),
         ("9841234567 9851234567 5 people stuck", f"{PHONE} {PHONE} 5 people stuck"),
         ("9841234567 9851234567 people stuck", f"{PHONE} {PHONE} people stuck"),
         ("0532 123 45 67 x0532 123 45 67 x0532 123 45 67", f"{PHONE} x{PHONE} x{PHONE}"),

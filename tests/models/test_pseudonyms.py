@@ -83,6 +83,11 @@ def test_copies_and_reposts_of_a_text_stay_alike_whoever_sends_them():
     assert one == same != other
 
 
+def test_nobody_learns_who_is_reposted_by_a_post_that_names_many_before_the_same_words():
+    reposted, tried = (mentions(hidden(f"{who}the bridge is down").text) for who in ("RT @eve: ", "RT @amy: RT @eve: "))
+    assert reposted and tried and not set(reposted) & set(tried)
+
+
 @pytest.mark.parametrize("name", NAMED[:3])
 def test_a_name_is_hashed_once(name):
     plain = name.removeprefix("@").lower()

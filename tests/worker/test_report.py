@@ -99,7 +99,7 @@ def a_worker(tell, **more):
         encoder=SimpleNamespace(version="v"),
         takeover=UNTROUBLED,
         sender=UNTROUBLED,
-        bars=SimpleNamespace(held={"need.water": 2}),
+        bars=SimpleNamespace(held_at=lambda _: {"need.water": 2}),
         serving=SimpleNamespace(current=SimpleNamespace(name="v")),
     )
     runtime.__dict__.update(more)

@@ -74,7 +74,7 @@ export function takeAlerts(shown) {
 // Is somebody reading further down, standing on a card, pointing at its buttons, or asked about one? Then the list must
 // not move under them: a click would be on another card.
 function reading() {
-  return document.querySelector("#list .verdicts:hover") || $("list").contains(document.activeElement) || document.querySelector(":is(#who, #which)[open]") || document.querySelector(".feed").scrollTop > 60 || (scrollY > 140 && innerWidth < 1181);
+  return document.querySelector("#list .verdicts:hover") || $("list").contains(document.activeElement) || document.querySelector(":is(#who, #which, #over)[open]") || document.querySelector(".feed").scrollTop > 60 || (scrollY > 140 && innerWidth < 1181);
 }
 
 // How many to ask for: as many as there are; under a reader also those that came before them.
@@ -151,6 +151,7 @@ function keepUp(restarted) {
       }
     } else if (!further) made.remove();
   });
+  if (!cards.some((made) => made.isConnected)) return replaceAll();
   const oldest = lowest();
   waiting = [...told.values()].filter((one) => one.rank > oldest);
 }
@@ -158,6 +159,11 @@ function keepUp(restarted) {
 function looked(made) {
   const { top, bottom } = made.getBoundingClientRect();
   return made.contains(document.activeElement) || (bottom > 0 && top < innerHeight);
+}
+
+// Those that wait go on as their cluster does.
+export function waitingMerged({ cluster_id: gone, into }) {
+  for (const one of waiting) if (one.alert.cluster_id === gone) one.alert.cluster_id = into;
 }
 
 function letGo() { for (const made of document.querySelectorAll("#list > .unsure")) made.remove(); }

@@ -1,5 +1,5 @@
 // What comes by itself: alerts, clusters and figures as server-sent events, and how the connection fares.
-import { drawAlerts, most, takeAlerts, toTop } from "./alerts.js";
+import { drawAlerts, most, takeAlerts, toTop, waitingMerged } from "./alerts.js";
 import { get, problem } from "./asking.js";
 import { drawBeside } from "./beside.js";
 import { placed, repeated } from "./card.js";
@@ -16,6 +16,7 @@ let events = null;
 let asked = 0; // counts requests, so that a late answer to an old question is dropped
 let listed = query(); // the filter that the list is of
 let failed = false; // it was told that something could not be fetched
+let full = false; // it was told that events were refused
 const AGAIN_MS = 2000, AGAIN_MOST_MS = 10_000;
 
 // Ask until it is answered, or something else is asked. Meanwhile a list of another filter is seen to be old, and nothing comes
@@ -80,13 +81,18 @@ export function listen(since) {
   events.onerror = () => {
     if (Date.now() - heard <= SILENT_MS) linked("reconnecting …"); // later the line tells for how long
     if (events.readyState !== EventSource.CLOSED) return;
-    why(events.url).then((refusal) => refusal && problem(refusal), () => {}); // that nothing answers is told elsewhere
+    why(events.url).then((refusal) => {
+      if (refusal) problem(refusal);
+      full ||= Boolean(refusal);
+    }, () => {}); // that nothing answers is told elsewhere
     setTimeout(resync, 3000);
   };
   events.addEventListener("resync", resync);
   events.addEventListener("stats", (event) => {
     const stats = JSON.parse(event.data);
     off = clock(stats.at);
+    if (full) problem("");
+    full = false;
     if (stats.taught !== known.state.stats.taught) { lessons(); mapNews(); }
     known.state.history = [...known.state.history.slice(1), stats.posts_per_s];
     known.state.stats = stats;
@@ -103,7 +109,10 @@ export function listen(since) {
       if (c.event === "merge" || c.event === "expire") known.clusters.delete(c.cluster_id);
       else known.clusters.set(c.cluster_id, c);
     }
-    for (const c of news.clusters) if (c.event === "merge" && c.into) merged(c);
+    for (const c of news.clusters.filter((one) => one.event === "merge" && one.into)) {
+      merged(c);
+      waitingMerged(c);
+    }
     if (news.clusters.length) {
       drawClusters();
       const changed = new Set(news.clusters.map((c) => c.cluster_id));

@@ -93,6 +93,7 @@ async function sent(made, path, body) {
 async function over(by, verdict) {
   const dialog = el("dialog"), form = el("form"), title = el("h2", "", `${by} takes care of this`);
   const no = el("button", "", "No, leave it"), yes = el("button", "", `Yes, ${SAID[verdict]}`);
+  dialog.id = "over"; // alerts.js: the list does not move meanwhile
   form.method = "dialog";
   yes.value = "ok";
   title.id = "over-title";
