@@ -21,7 +21,7 @@ from msgspec import Struct
 from models.places.gazetteer import Gazetteer, Place
 from models.places.mentions import LEAST_CONFIDENCE, finds
 from models.places.names import fold, keys, unjoined
-from training.files import data_dir, read_json, read_lines
+from training.files import data_dir, files_of, read_json, read_lines
 from training.jobs import run
 from training.posts import HERE
 
@@ -59,7 +59,7 @@ def is_marked(said: str, marked: str) -> bool:
 
 def in_sentences(root: Path, most: int, gazetteer: Gazetteer) -> Iterator[Said]:
     """What would be told of everyday sentences in small letters, and stands in small letters in them."""
-    for path in sorted((root / "tatoeba-train").glob("*.tsv.gz")):
+    for path in files_of(root / "tatoeba-train", "*.tsv.gz"):
         lang = path.name.removesuffix(".tsv.gz")
         for line in read_lines(path)[1 : most + 1]:
             text = line.split("\t")[1]

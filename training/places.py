@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from models.places.gazetteer import KINDS
 from models.places.names import BEGINNINGS, SIGNED, code, fold, keys, runs, unjoined, words
-from training.files import data_dir, read_json, read_lines
+from training.files import data_dir, files_of, read_json, read_lines
 from training.jobs import run
 from training.posts import HERE
 
@@ -182,7 +182,7 @@ def common_words(root: Path, last_batch: int, cities: Mapping[str, Set[str]]) ->
 
 def everyday(root: Path, cities: Mapping[str, Set[str]]) -> Iterator[tuple[str, Iterable[str]]]:
     """Sentences, in English and another language, and those words of the latter that the English shows to be places."""
-    for path in sorted((root / "tatoeba-train").glob("*.tsv.gz")):
+    for path in files_of(root / "tatoeba-train", "*.tsv.gz"):
         for line in read_lines(path)[1:]:
             english, other = line.split("\t")[:2]
             yield english, ()
