@@ -204,7 +204,7 @@ def from_mastodon(folder):
 LINES = {
     "file": (from_file, 0),
     "stdin": (lambda folder: [line.strip() for line in read_lines(io.BytesIO(NDJSON), 10_000)], 0),
-    "http": (lambda folder: _lines(NDJSON), 0),
+    "http": (lambda folder: _lines(NDJSON, 50), 0),
     "bluesky": (from_bluesky, 1),
     "mastodon": (from_mastodon, 0),
 }

@@ -108,6 +108,15 @@ def running(processes):
     return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
+@pytest.fixture
+def heard_hang_ups():
+    """Tests that run under nohup would have the demo stay, as it should then."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("heard_hang_ups")
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGHUP])
 def test_ctrl_c_or_a_terminal_that_closes_stops_the_demo_cleanly_while_it_serves_its_dashboard(tmp_path, stop):
     with serving(tmp_path) as (child, _, below):

@@ -296,7 +296,7 @@ def test_what_people_taught_is_a_term_of_its_own_and_the_numbers_still_add_up():
     class Taught:
         corrections = {"need.water": None}
 
-        def added(self, ids, vectors, texts, langs):
+        def added(self, ids, vectors, langs):
             return np.array([[1.25 if query == "need.water" else 0.0 for query in ids]] * len(vectors), np.float32)
 
     made, post = matcher(NEED, FOOD), Post("p", "x", 0.0, 0.0)
