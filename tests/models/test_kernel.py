@@ -51,10 +51,11 @@ def posts(rng, n, topics):
     return to_grid(vectors)
 
 
+@pytest.mark.parametrize("few", [30, 300, 2_000])  # hardly any, some and all blocks are compared in float32
 @pytest.mark.parametrize("dense", [DENSE, DENSE + WORDS])
 @pytest.mark.parametrize("seed", range(3))
-def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed, dense, monkeypatch):
-    for name, value in {"TILE": 64, "FEW": 30}.items():
+def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed, dense, few, monkeypatch):
+    for name, value in {"TILE": 64, "FEW": few}.items():
         monkeypatch.setattr(means, name, value)
     rng = np.random.default_rng(seed)
     topics = rng.standard_normal((300, DENSE))
