@@ -38,7 +38,9 @@ def crowd_of(alert: Alert) -> str:
     return f"~{blake2b(letters.encode(), digest_size=8).hexdigest()}" if len(letters) >= LEAST_LETTERS else ""
 
 
-def make_alert(post: Post, match: Match, query: Query, encoder_version: str, also: Iterable[Match] = ()) -> Alert:
+def make_alert(
+    post: Post, match: Match, query: Query, encoder_version: str, also: Iterable[Match] = (), registry_version: str = ""
+) -> Alert:
     """The alert of a post's first reading. also: its other readings, shown beside it."""
     return Alert(
         alert_id=alert_id(post.id, match.query_id, match.query_version),
@@ -81,6 +83,7 @@ def make_alert(post: Post, match: Match, query: Query, encoder_version: str, als
             signs_in(post.text, post.lang),
         ),
         seen_at=rfc3339(post.seen_at),
+        registry_version=registry_version,
     )
 
 
@@ -101,15 +104,22 @@ def places_of(post: Post) -> list[NamedPlace]:
 
 
 def make_alerts(
-    posts: Iterable[Post], matches: Iterable[Match], queries: Mapping[str, Query], encoder_version: str
+    posts: Iterable[Post],
+    matches: Iterable[Match],
+    queries: Mapping[str, Query],
+    encoder_version: str,
+    registry_version: str = "",
 ) -> list[Alert]:
-    """One alert for each post that has a match, in their order: its first reading, the others beside it."""
+    """One alert for each post that has a match, in their order: its first reading, the others beside it.
+
+    registry_version: of the release that scored them.
+    """
     by_id = {post.id: post for post in posts}  # of two states of one post in a frame the later one counts
     readings: dict[str, list[Match]] = {}
     for match in matches:
         readings.setdefault(match.post_id, []).append(match)
     return [
-        make_alert(by_id[post_id], first, queries[first.query_id], encoder_version, others)
+        make_alert(by_id[post_id], first, queries[first.query_id], encoder_version, others, registry_version)
         for post_id, (first, *others) in readings.items()
     ]
 

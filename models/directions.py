@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -184,16 +184,11 @@ class Directions:
         """The query's sentence nearest to a post (d,), in the post's language where the query has one."""
         look, places, reader = self.looks[index], self._places(index), _base(reader_language)
         cosines = look.sentences @ vector
-
-        def best(own: np.ndarray | None) -> int:
-            return int(cosines.argmax() if own is None else own[cosines[own].argmax()])
-
-        at = best(places.get(_base(lang)))
-        found = Nearest(look.texts[at], look.langs[at], float(cosines[at]))
-        if reader not in places or reader == _base(found.lang):
-            return found
-        read = best(places[reader])
-        return found._replace(told=look.texts[read], told_lang=look.langs[read])
+        at = _best(cosines, places.get(_base(lang)))
+        if reader not in places or reader == _base(look.langs[at]):
+            return Nearest(look.texts[at], look.langs[at], float(cosines[at]))
+        read = _best(cosines, places[reader])
+        return Nearest(look.texts[at], look.langs[at], float(cosines[at]), look.texts[read], look.langs[read])
 
     def _places(self, index: int) -> dict[str, np.ndarray]:
         """Language → the places of the query's sentences in it; kept, as every match of the query asks."""
@@ -222,6 +217,12 @@ def by_value(values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
             yield int(values[rows[0]]), rows
 
 
+def _best(cosines: np.ndarray, own: np.ndarray | None) -> int:
+    """The place of the highest; own: among these places."""
+    return int(cosines.argmax() if own is None else own[cosines[own].argmax()])
+
+
+@lru_cache(maxsize=1024)
 def _base(lang: str) -> str:
     """The language of a tag, without script and region: pt-BR → pt."""
     return lang.partition("-")[0].lower()

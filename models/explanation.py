@@ -19,6 +19,7 @@ Terms are rounded to thousandths, so their sum is the log-odds to within a thous
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -28,6 +29,7 @@ TERMS = ("bias", "query", "head", "gate", "several", "language", "taught", "meas
 SURE = 1e-3  # probabilities are told to three digits: none is held nearer to certain than this in log-odds
 
 
+@lru_cache(maxsize=2048)  # those that are told have three digits
 def log_odds(probability: float) -> float:
     """log p / (1 − p), finite."""
     p = min(max(probability, SURE), 1 - SURE)

@@ -86,9 +86,11 @@ def _ours(base: str) -> str:
 @cache
 def in_other_script(base: str) -> bool:
     """Is this one of our languages, and mostly written in other letters than Latin ones?"""
+    if base not in LANGUAGES:
+        return False
     from langcodes import Language
 
-    return base in LANGUAGES and Language.get(base).maximize().script != "Latn"
+    return Language.get(base).maximize().script != "Latn"
 
 
 def carried(code: str) -> str:

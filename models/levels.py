@@ -79,6 +79,8 @@ class Levels:
         self._half = np.array([t.alert for t in self._measured], np.float32)  # (q,): where a prior says one half
         self._suggested = np.array([t.suggestion for t in self._measured], np.float32)
         self._unit = np.maximum(self._half - self._suggested, 1e-3) / PRIOR_LOGIT  # score that one unit of log-odds is
+        steep = PRIOR_LOGIT / np.maximum(self._half.astype(np.float64) - self._suggested, 1e-3)
+        self._steep, self._bias = steep.astype(np.float32), (-steep * self._half).astype(np.float32)  # (q,): as told
         self._curved = np.array([bool(calibration and calibration.curve(q)) for q in queries], bool)
         self.thresholds: list[Thresholds] = [
             self._chosen(i, q) if old is None or at < 0 else old.thresholds[at]
@@ -128,22 +130,32 @@ class Levels:
         alert = float(self._half[index])
         return alert + log_odds(probability) / PRIOR_LOGIT * max(alert - float(self._suggested[index]), 1e-3)
 
-    def terms(self, index: int, scores: np.ndarray) -> dict[str, np.ndarray]:
-        """Without a head: the terms (models/explanation.py) of one query's log-odds at these scores (m,)."""
-        said = self._calibration.probabilities(self._queries[index], scores) if self._calibration else None
-        if said is not None:
-            return {"measured": np.array([log_odds(p) for p in said], np.float32)}
-        alert = float(self._half[index])
-        steep = PRIOR_LOGIT / max(alert - float(self._suggested[index]), 1e-3)
-        return {"bias": np.full(len(scores), -steep * alert, np.float32), "query": steep * scores}
+    def terms(self, scores: np.ndarray, which: np.ndarray) -> list[dict[str, float]]:
+        """Without a head: the terms (models/explanation.py) of the log-odds at each score (m,) of the query beside it,
+        an index (m,)."""
+        summands = self._bias[which].tolist(), (self._steep[which] * scores).tolist()
+        told = [{"bias": bias, "query": query} for bias, query in zip(*summands, strict=True)]
+        at, odds = self._measured_odds(scores, which)
+        for place, measured in zip(at.tolist(), odds.tolist(), strict=True):
+            told[place] = {"measured": measured}
+        return told
 
     def likely(self, scores: np.ndarray, which: np.ndarray) -> np.ndarray:
         """Without a head: the probability at each score (m,) of the query beside it, an index (m,)."""
         summed = np.asarray((scores - self._half[which]) / self._unit[which], np.float32)
-        curved = np.flatnonzero(self._curved[which])
-        for index, some in by_value(which[curved]):
-            summed[curved[some]] = self.terms(index, scores[curved[some]])["measured"]
+        at, odds = self._measured_odds(scores, which)
+        summed[at] = odds
         return logistic(summed)
+
+    def _measured_odds(self, scores: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where a query with a curve stands, and the log-odds of what that says at the score."""
+        curved = np.flatnonzero(self._curved[which])
+        odds = np.zeros(len(curved), np.float32)
+        for index, some in by_value(which[curved]):
+            query, own = self._queries[index], scores[curved[some]]
+            said = self._calibration.probabilities(query, own) if self._calibration else None
+            odds[some] = [log_odds(p) for p in said or ()]
+        return curved, odds
 
     def odds(self, scores: np.ndarray, which: np.ndarray) -> np.ndarray:
         """(n, m) scores of the queries with these indices (m,) → log-odds of an alert as shipped: 0 at one half."""

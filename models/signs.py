@@ -7,8 +7,12 @@ change neither reading nor priority: both are read from the whole sentence, "no 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,33 +32,56 @@ def words_of_signs() -> dict[str, dict[str, list[str]]]:
     return msgspec.yaml.decode(_FILE.read_bytes(), type=dict[str, dict[str, list[str]]])
 
 
+class _Listed(NamedTuple):
+    """The words of a language, by what must stand in a text where they stand: patterns are made when it does."""
+
+    any_part: re.Pattern[str]  # matches in a text with one of the parts
+    said: dict[str, list[tuple[str, tuple[str, ...]]]]  # part → the words with it, by sign
+    else_meant: dict[str, tuple[frozenset[str], tuple[str, ...]]]  # sign → parts and words that mean something else
+    before: str  # pattern of what may be joined to their front
+
+
 def signs_in(text: str, lang: str) -> list[str]:
     """The signs whose words in the post's language stand in the text; English ones where the language has no list.
 
     Of that language alone: "son" is a child in English and "they are" in Spanish.
     """
-    text, signs = folded(text), []
-    for sign, said, else_meant in _words(lang.partition("-")[0].lower()):
-        # To look for plain parts first takes a tenth of the time: most texts hold none.
-        if any(map(text.__contains__, said)):
-            left = else_meant.sub("|", text) if else_meant else text
-            if any(words.search(left) for part, words in said.items() if part in left):
-                signs.append(sign)
-    return signs
+    text, known = folded(text), _listed(lang.partition("-")[0].lower())
+    if not known.any_part.search(text):  # as four texts in five: 3 µs instead of 11, one part after another
+        return []
+    found: set[str] = set()
+    for part in filter(text.__contains__, known.said):
+        for sign, words in known.said[part]:
+            if sign not in found and any_of(words, known.before).search(_without_else_meant(text, sign, known)):
+                found.add(sign)
+    return [sign for sign in words_of_signs() if sign in found]
+
+
+def _without_else_meant(text: str, sign: str, known: _Listed) -> str:
+    parts, words = known.else_meant[sign]
+    return any_of(words, known.before).sub("|", text) if any(map(text.__contains__, parts)) else text
 
 
 @cache
-def _words(lang: str) -> list[tuple[str, dict[str, re.Pattern[str]], re.Pattern[str] | None]]:
-    """Sign, its words by what must stand in a text where they stand, and where they mean something else."""
+def _listed(lang: str) -> _Listed:
     signs = words_of_signs()
     lang = _LISTED_AS.get(lang, lang)
     known = lang if any(lang in lists for lists in signs.values()) else "en"
-    before, found = _JOINED.get(known, ""), []
+    said: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+    else_meant = {}
     for sign, lists in signs.items():
-        said = tuple(word for word in lists.get(known, ()) if word[0] != "-")
-        else_meant = tuple(word[1:] for word in lists.get(known, ()) if word[0] == "-")
-        if said:
-            parts = {part: tuple(w for w in said if longest_part(w) == part) for part in map(longest_part, said)}
-            by_part = {part: any_of(words, before) for part, words in parts.items()}
-            found.append((sign, by_part, any_of(else_meant, before) if else_meant else None))
-    return found
+        by_part: dict[str, list[str]] = {}
+        for word in lists.get(known, ()):
+            if word[0] != "-":
+                by_part.setdefault(longest_part(word), []).append(word)
+        for part, words in by_part.items():
+            said.setdefault(part, []).append((sign, tuple(words)))
+        others = tuple(word[1:] for word in lists.get(known, ()) if word[0] == "-")
+        else_meant[sign] = frozenset(map(longest_part, others)), others
+    return _Listed(_any_of_parts(said), said, else_meant, _JOINED.get(known, ""))
+
+
+def _any_of_parts(parts: Iterable[str]) -> re.Pattern[str]:
+    """By first letters: each alternative is then tried by its first one alone."""
+    begun = groupby(sorted(parts), key=itemgetter(0))
+    return re.compile("|".join(f"{re.escape(c)}(?:{'|'.join(re.escape(p[1:]) for p in same)})" for c, same in begun))

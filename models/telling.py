@@ -34,8 +34,8 @@ def tell(
     urgent = head.urgent(own) if head else None
     priorities = head.priorities(own) if head else np.zeros((len(own), 0), np.float32)
     found = []
-    bars, which, rows = matcher.levels.alert[read.which].tolist(), read.which.tolist(), read.rows.tolist()
-    for at, (row, i, score, bar) in enumerate(zip(rows, which, read.scores.tolist(), bars, strict=True)):
+    columns = read.rows, read.which, read.scores, read.likely, matcher.levels.alert[read.which]
+    for at, (row, i, score, likely, bar) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
         query, lang = matcher.queries[i], posts[row].lang if posts else ""
         nearest = matcher.directions.nearest(i, own[at], lang, matcher.config.reader_language)
         first = int(priorities[at].argmax()) if priorities.shape[1] else None
@@ -46,7 +46,7 @@ def tell(
             level="alert" if score >= bar else "suggestion",
             score=round(score, 4),
             threshold=round(bar, 4),
-            probability=round(float(read.likely[at]), 3),
+            probability=round(likely, 3),
             nearest=nearest.text,
             nearest_lang=nearest.lang,
             nearest_cosine=round(nearest.cosine, 4),
@@ -68,17 +68,16 @@ def terms_of(
 
     vectors: (m, d). scores: (m,), what the matcher gave for them and their query. which: (m,).
     """
+    head, which = matcher.head, np.asarray(which, np.int64)
+    if head is None:
+        return matcher.levels.terms(scores, which)
     told: list[dict[str, float]] = [{} for _ in vectors]
-    head = matcher.head
-    log_probabilities = head.log_probabilities(vectors) if head and len(vectors) else None
-    for i, at in by_value(np.asarray(which, np.int64)):
-        if head and log_probabilities is not None:
-            directed = matcher.directed(vectors[at], np.array([i]))
-            found = log_probabilities[at]
-            (read,) = head.terms([matcher.queries[i]], vectors[at], found, directed, matcher.among[[i]])
-            of = matcher.own_sentences.terms(head, i, vectors[at], found, read)
-        else:
-            of = matcher.levels.terms(i, scores[at])
+    log_probabilities = head.log_probabilities(vectors)
+    for i, at in by_value(which):
+        directed = matcher.directed(vectors[at], np.array([i]))
+        found = log_probabilities[at]
+        (read,) = head.terms([matcher.queries[i]], vectors[at], found, directed, matcher.among[[i]])
+        of = matcher.own_sentences.terms(head, i, vectors[at], found, read)
         for place, *values in zip(at.tolist(), *(column.tolist() for column in of.values()), strict=True):
             told[place] = dict(zip(of, values, strict=True))
     return told

@@ -74,7 +74,8 @@ class Gazetteer:
         # (BUCKETS + 1,): where the codes of each bucket begin. Hashes fill them evenly, so eight are left to search
         self._buckets = memoryview(buckets.astype(np.int32).data)
         self._places = table["places"]  # (n,): the place of each
-        self._plain = table["plain"]  # (n,): 1 where the name is a word that people write all day
+        self._places.flags.writeable = False  # parts of it are given away
+        self._plain = bytes(table["plain"])  # (n,): 1 where the name is a word that people write all day
         self._begins = bytes(table["begins"])  # a bit for each run of words that a longer name begins with
         self._names = bytes(table["names"]).decode().split("\n")  # (p,)
         self._kind, self._people = table["kind"], table["people"]  # (p,): of KINDS; 8 × log2 of the people
@@ -122,9 +123,11 @@ class Gazetteer:
         be meant by it.
         """
         first, last = self._span(wanted)
-        if first == last or (not plain and self._plain[first:last].all()):
+        if first == last or (not plain and 0 not in self._plain[first:last]):
             return NOTHING
         found = self._places[first:last]
+        if len(found) == 1:
+            return found
         return found[np.lexsort((self._kind[found], -self._people[found].astype(np.int64)))]
 
     def _span(self, wanted: int) -> tuple[int, int]:

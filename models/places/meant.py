@@ -17,7 +17,7 @@ import numpy as np
 from models.places.gazetteer import NOTHING, Gazetteer
 from models.places.names import code
 
-__all__ = ["POSSIBLE", "Name", "meant_beside", "named"]
+__all__ = ["NOTHING_BEGINS", "POSSIBLE", "Name", "meant_beside", "named"]
 
 POSSIBLE = 0.1  # share of the people of all places of a name from which a place may be meant
 MOST_LIVE_THERE = 0.3  # share of a province's people from which a town of its name is meant by it
@@ -42,7 +42,9 @@ class Name(NamedTuple):
         return self.biggest >= 0
 
 
-NO_NAME = (Name(begins=False), Name(begins=True))
+ALONE = np.ones(1)  # the shares of one place
+ALONE.flags.writeable = False
+NOTHING_BEGINS, BEGINS = NO_NAME = (Name(begins=False), Name(begins=True))
 
 
 def named(key: str, gazetteer: Gazetteer) -> Name:
@@ -59,6 +61,11 @@ def _name(wanted: int, gazetteer: Gazetteer) -> Name:
     if not len(places):
         return NO_NAME[begins]
     biggest, people = int(places[0]), gazetteer.people(places)
+    if len(places) == 1:  # as most: half the time
+        over = gazetteer.above(biggest)
+        people.flags.writeable = False  # as the others are
+        features = _features(float(people[0]), 1.0, gazetteer.is_wide(biggest))
+        return Name(begins, biggest, places, people, ALONE, [over], frozenset(over), features)
     above = [gazetteer.above(index) for index in places.tolist()]
     if not gazetteer.is_country(biggest) and (at := _town_of_its_province(biggest, people, above)):
         order = [at, *(i for i in range(len(places)) if i != at)]

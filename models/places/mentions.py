@@ -31,14 +31,14 @@ import numpy as np
 from msgspec import Struct
 
 from models.places.gazetteer import Gazetteer, Place, radius_km, within
-from models.places.meant import POSSIBLE, Name, meant_beside, named
+from models.places.meant import NOTHING_BEGINS, POSSIBLE, Name, meant_beside, named
 from models.places.names import MARKS, MOST_TOGETHER, SIGNED, UNSPACED, fold, runs, unjoined, words
 from models.places.ordinary import is_ordinary
 
 __all__ = ["LEAST_CONFIDENCE", "WEIGHTS", "Find", "Mention", "finds", "lies_in", "named_in"]
 
 READ_CHARS, MOST_WORDS = 1_000, 150  # of a post: bounds what it costs
-KEPT = 8_192  # words as they are written: of those of 30,000 posts of many crises 85 % were among them; 3 MB
+KEPT = 16_384  # words that were asked for, most of them no names: 8,000 in 7,500 posts of many crises; some 4 MB
 LETTERS = 40  # of a word that is kept
 LONGEST_RUN = 8  # letters of a name in a script without spaces
 LONGEST_SIGNED = 12  # the same where vowels are marks: "กรุงเทพมหานคร" (Bangkok) has ten; four names in a hundred more
@@ -102,22 +102,11 @@ class Mention(Struct, frozen=True):
     confidence: float  # that this place is meant
 
 
-class _Said(Struct, frozen=True, gc=False):
-    """A word as it is written, wherever it stands."""
-
-    key: str
-    capital: bool | None  # None: its script has none
-    name: Name  # what it names alone
-    opens: bool  # may a name begin with it?
-    begins: bool  # may one of several words?
-    after: bool  # is it one of _AFTER?
-    unspaced: bool  # has it letters of a script without spaces?
-
-
 class _Word(Struct, frozen=True, gc=False):
     start: int
     end: int
-    said: _Said
+    key: str
+    capital: bool | None  # None: its script has none
     tag: bool = False  # of a hashtag
     part: bool = False  # of a longer one: "#KeralaFloods" names the event
 
@@ -201,96 +190,110 @@ def _bundled_finds(text: str, lang: str, small: bool = False) -> list[Find]:
 def finds(text: str, gazetteer: Gazetteer, lang: str = "und", small: bool = False) -> list[Find]:
     """Every name of places in a text, in its order, none within another. lang: of the text; small: count words in small
     letters, as where nothing has a capital, although others do."""
-    every = _words(text[:READ_CHARS], gazetteer)[:MOST_WORDS]
-    capitals = {word.said.capital for word in every}
+    every = _words(text[:READ_CHARS])[:MOST_WORDS]
+    capitals = {word.capital for word in every}
     cased = not small and False in capitals and True in capitals
     home = HOMES.get(lang.partition("-")[0], "") if cased else ""
     if home and _capital_inside(text, every):
         home = ""
     strict = cased and not home
-    storms = {word.said.key for before, word in pairwise(every) if before.said.key in _STORMS}
+    storms = {word.key for before, word in pairwise(every) if before.key in _STORMS}
+    names = _names(gazetteer)
     found: list[_Hit] = []
-    at = 0
-    while at < len(every):
-        word, taken = every[at], 1
-        may = word.said.opens and word.said.key not in storms
-        longest = _longest(every, at, strict, gazetteer) if may else None
+    end = 0  # of the last name
+    for at, word in enumerate(every):
+        if at < end:
+            continue
+        longest = None
+        if not ((strict and word.capital is False and not word.tag) or word.key in _AFTER or word.key in storms):
+            name = names[word.key]
+            longest = None if name is NOTHING_BEGINS else _longest(every, at, name, strict, gazetteer)
         if longest is not None and (not home or _stands(word, longest[1], home, gazetteer)):
             taken, name = longest
+            end = at + taken
             features = {
                 "bias": 1.0,
                 "several": float(taken > 1),
-                "capital": float(strict or (cased and word.said.capital is not False)),
-                "after": float(at > 0 and every[at - 1].said.after),
+                "capital": float(strict or (cased and word.capital is not False)),
+                "after": float(at > 0 and every[at - 1].key in _AFTER),
                 "tag": float(word.part),
             }
-            found.append(_Hit(word.start, every[at + taken - 1].end, name, features))
-        elif word.said.unspaced:
+            found.append(_Hit(word.start, every[end - 1].end, name, features))
+        elif not word.key.isascii() and UNSPACED.search(word.key):
             found += _unspaced(word, text[word.start : word.end], gazetteer)
-        at += taken
     return _weighed(found, gazetteer)
 
 
 def _capital_inside(text: str, every: Sequence[_Word]) -> bool:
     """Has a word a capital that begins no sentence?"""
-    return any(word.said.capital and not _STOP.search(text, last.end, word.start) for last, word in pairwise(every))
+    return any(word.capital and not _STOP.search(text, last.end, word.start) for last, word in pairwise(every))
 
 
 def _stands(word: _Word, name: Name, home: str, gazetteer: Gazetteer) -> bool:
     """Is it a name although its writer uses no capitals inside a sentence? In small letters of what lies at home."""
-    return word.tag or word.said.capital is not False or gazetteer.place(int(name.places[0])).country == home
+    return word.tag or word.capital is not False or gazetteer.place(int(name.places[0])).country == home
 
 
-def _words(text: str, gazetteer: Gazetteer) -> list[_Word]:
+def _words(text: str) -> list[_Word]:
     """The words outside of links and handles; a hashtag's parts are words."""
     plain = _IGNORED.sub(lambda found: " " * len(found.group()), text)
+    if "#" not in plain and "＃" not in plain:
+        return [_word(plain, start, end) for start, end in words(plain)]
     tags = {at: found.span(1) for found in _TAG.finditer(text) for at in range(*found.span(1))}
     every: list[_Word] = []
     for start, end in words(plain):
         if (tag := tags.get(start)) is None:
-            every.append(_Word(start, end, _said(plain[start:end], gazetteer)))
+            every.append(_word(plain, start, end))
             continue
         cuts = [start, *(start + cut.start() for cut in _HUMP.finditer(plain[start:end])), end]
         part = tag != (start, end) or len(cuts) > 2
-        every += [_Word(a, b, _said(plain[a:b], gazetteer), True, part) for a, b in pairwise(cuts)]
+        every += [_word(plain, a, b, True, part) for a, b in pairwise(cuts)]
     return every
 
 
-def _said(word: str, gazetteer: Gazetteer) -> _Said:
-    """What there is to know of a word. A long one is not kept: a few thousand would fill memory."""
-    return (_kept if len(word) <= LETTERS else _kept.__wrapped__)(word, gazetteer)
+def _word(text: str, start: int, end: int, tag: bool = False, part: bool = False) -> _Word:
+    letter = text[start]
+    capital = letter.isupper() or (None if letter.lower() == letter.upper() else False)
+    return _Word(start, end, fold(text[start:end]), capital, tag, part)
 
 
-@lru_cache(KEPT)
-def _kept(word: str, gazetteer: Gazetteer) -> _Said:
-    letter, key = word[0], fold(word)
-    name = named(key, gazetteer)
-    begins, after, unspaced = name.begins, key in _AFTER, False
-    if not key.isascii():
-        unspaced = UNSPACED.search(key) is not None
-        if not name.named and (bare := unjoined(key)) != key:
-            name = named(bare, gazetteer)
-    capital = None if letter.lower() == letter.upper() else letter.isupper()
-    return _Said(key, capital, name, (begins or name.named) and not after, begins, after, unspaced)
+class _Names(dict[str, Name]):
+    """What each word names alone, by its key; a table that fills itself, and is emptied where it holds too many."""
+
+    def __init__(self, gazetteer: Gazetteer) -> None:
+        self._gazetteer = gazetteer
+
+    def __missing__(self, key: str) -> Name:
+        name = named(key, self._gazetteer)
+        if not (name.named or key.isascii()) and (bare := unjoined(key)) != key:
+            name = named(bare, self._gazetteer)._replace(begins=name.begins)
+        if len(key) <= LETTERS:  # a few thousand long ones would fill memory
+            if len(self) >= KEPT:
+                self.clear()
+            self[key] = name
+        return name
 
 
-def _longest(every: Sequence[_Word], at: int, strict: bool, gazetteer: Gazetteer) -> tuple[int, Name] | None:
+_names = lru_cache(8)(_Names)
+
+
+def _longest(
+    every: Sequence[_Word], at: int, name: Name, strict: bool, gazetteer: Gazetteer
+) -> tuple[int, Name] | None:
     """How many words from here on name places together, the most that do, and what they name.
 
-    strict: in a text where words in small letters are no names.
+    name: what the first names alone. strict: in a text where words in small letters are no names.
     """
     first = every[at]
     small = strict and not first.tag
-    if small and first.said.capital is False:
-        return None
-    longest = (1, first.said.name) if first.said.name.named else None
-    begins, key = first.said.begins, first.said.key
+    longest = (1, name) if name.named else None
+    begins, key = name.begins, first.key
     for length, word in enumerate(every[at + 1 : at + MOST_TOGETHER], 2):
         if not begins:
             break
-        key = f"{key} {word.said.key}"
+        key = f"{key} {word.key}"
         name = named(key, gazetteer)
-        if name.named and not word.said.after and not (small and word.said.capital is False):
+        if name.named and word.key not in _AFTER and not (small and word.capital is False):
             longest = length, name
         begins = name.begins
     return longest
@@ -298,7 +301,7 @@ def _longest(every: Sequence[_Word], at: int, strict: bool, gazetteer: Gazetteer
 
 def _unspaced(word: _Word, written: str, gazetteer: Gazetteer) -> Iterator[_Hit]:
     """Names inside a word of a script without spaces, of those that begin together the longest."""
-    every = runs(written, LONGEST_SIGNED if SIGNED.search(word.said.key) else LONGEST_RUN)
+    every = runs(written, LONGEST_SIGNED if SIGNED.search(word.key) else LONGEST_RUN)
     known = np.flatnonzero(gazetteer.known([key for _, _, _, key in every]))
     last = 0
     for start, end, letters, key in sorted((every[at] for at in known), key=lambda run: (run[0], -run[1])):

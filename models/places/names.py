@@ -146,4 +146,4 @@ def digest(key: str) -> bytes:
 
 def code(key: str) -> int:
     """The same as a number."""
-    return int.from_bytes(digest(key), "big")
+    return int.from_bytes(blake2b(key.encode(), digest_size=CODE_BYTES).digest(), "big")

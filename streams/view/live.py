@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 from redis.asyncio import Redis
@@ -59,6 +60,7 @@ __all__ = ["Counts", "LiveView"]
 _json = msgspec.json.Encoder().encode
 _alert = msgspec.json.Decoder(Alert).decode
 _cluster = msgspec.json.Decoder(ClusterEvent).decode
+_seen_s = lru_cache(1_024)(epoch_s)  # the posts of a record were seen in one moment
 
 Counts = Mapping[str, Mapping[str, int]]  # hash name → field → increment
 
@@ -126,15 +128,18 @@ class LiveView:
         found = await self.redis.mget([self.key(f"alert:{i.decode()}") for i in ids]) if ids else []
         return [_alert(a) for a in found if a]
 
-    async def put_alerts(self, alerts: Sequence[Alert]) -> list[Alert]:
-        """Keep alerts and publish them to live readers; returns those that were new or newer."""
+    async def put_alerts(self, alerts: Sequence[Alert], told: Sequence[bytes] = ()) -> list[Alert]:
+        """Keep alerts and publish them to live readers; returns those that were new or newer.
+
+        told: the JSON of each, where the caller has it: 2 to 3 µs an alert.
+        """
         if not alerts:
             return []
         rows = [
-            (a.alert_id, a.revision, epoch_s(a.seen_at), a.post.id, account_of(a.post.id), _place(a)) for a in alerts
+            (a.alert_id, a.revision, _seen_s(a.seen_at), a.post.id, account_of(a.post.id), _place(a)) for a in alerts
         ]
         head = self.prefix, self._most, self._retention_s, packed(rows)
-        taken = await self._put_alerts(args=[*head, *map(_json, alerts)])
+        taken = await self._put_alerts(args=[*head, *(told or map(_json, alerts))])
         return [alerts[int(i)] for i in taken]
 
     async def mark_gone(self, post_ids: Sequence[str]) -> None:
@@ -155,14 +160,18 @@ class LiveView:
         """The newest alerts, newest first; withdrawn ones included."""
         return await self._alerts(await self.redis.zrevrange(self.key("alerts"), 0, most - 1))
 
-    async def put_clusters(self, events: Sequence[ClusterEvent], most: int = 2000) -> None:
-        """Keep the newest state of each cluster; merged and expired ones leave the view."""
+    async def put_clusters(
+        self, events: Sequence[ClusterEvent], told: Sequence[bytes] = (), *, most: int = 2000
+    ) -> None:
+        """Keep the newest state of each cluster; merged and expired ones leave the view. told: as in `put_alerts`."""
         if not events:
             return
         rows = [
             (e.cluster_id, e.version, epoch_s(e.last_at), e.event in ("merge", "expire"), e.into or "") for e in events
         ]
-        await self._put_clusters(args=[self.prefix, most, self._retention_s, packed(rows), *map(_json, events)])
+        await self._put_clusters(
+            args=[self.prefix, most, self._retention_s, packed(rows), *(told or map(_json, events))]
+        )
 
     async def clusters(self, most: int = 500) -> list[ClusterEvent]:
         """Clusters with the newest posts, newest first."""

@@ -15,6 +15,8 @@ local FIRST = 5 -- of a crowd that do not give way; as in streams/dashboard/crow
 local p, most, retention, out = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {}
 local same = math.min(60, retention / 100) -- seconds
 local alerts, places, now = p .. 'alerts', p .. 'alert-places', tonumber(redis.call('TIME')[1])
+-- As text: of each number that Lua gives it Redis writes 17 digits, .3 µs.
+local at, from, expires = string.format('%d', now), string.format('(%d', now - retention), ARGV[3]
 
 local function many(command, key, pairs) -- a call costs Lua more than what it does: one for all that go to the same key
   for first = 1, #pairs, 1000 do redis.call(command, key, unpack(pairs, first, math.min(first + 999, #pairs))) end
@@ -38,12 +40,14 @@ for i, alert in ipairs(cmsgpack.unpack(ARGV[4])) do
     if known and redis.call('TTL', key) > retention - same then -- its cluster, a moment later: what finds it is as new
       redis.call('SET', key, json, 'KEEPTTL')
     else
-      redis.call('SET', key, json, 'EX', retention)
+      redis.call('SET', key, json, 'EX', expires)
       for _, owner in ipairs(post == account and {post} or {post, account}) do
         local of = p .. 'alerts-of:' .. owner
-        redis.call('ZADD', of, now, id)
-        redis.call('ZREMRANGEBYSCORE', of, '-inf', '(' .. now - retention)
-        redis.call('EXPIRE', of, retention)
+        redis.call('ZADD', of, at, id)
+        if redis.call('EXPIRE', of, expires, 'NX') == 0 then -- it held others before
+          redis.call('ZREMRANGEBYSCORE', of, '-inf', from)
+          redis.call('EXPIRE', of, expires)
+        end
       end
     end
     redis.call('PUBLISH', p .. 'live-alerts', json)
@@ -72,18 +76,18 @@ for first = 1, #listed, 1000 do
   end
 end
 
-local rooms, sources = {}, {} -- a source is its alerts' ids, the oldest first, their clusters and their authors
-for i, id in ipairs(listed) do
-  local name, cluster, author = string.match(where[i], '^([^\31]*\31[^\31]*)\31([^\31]*)\31(.*)$')
+local rooms, sources = {}, {} -- a source is its alerts' places in the list, the oldest first
+for i = 1, #listed do
+  local name = string.match(where[i], '^[^\31]*\31[^\31]*')
   local source = sources[name]
   if not source then
     local room_name = string.match(name, '^[^\31]*')
     local room = rooms[room_name] or {n = 0, sources = {}}
-    source = {n = 0, ids = {}, cluster = {}, author = {}, gone = {}, next = 1, room = room}
+    source = {n = 0, listed = {}, gone = {}, next = 1, room = room}
     rooms[room_name], sources[name], room.sources[name] = room, source, source
   end
   source.n, source.room.n = source.n + 1, source.room.n + 1
-  source.ids[source.n], source.cluster[source.n], source.author[source.n] = id, cluster, author
+  source.listed[source.n] = i
 end
 
 local function sized(source, crowd) -- crowds by size; one that has shrunk stands in an earlier place too
@@ -121,6 +125,16 @@ local function crowds_of(source, named)
   end
   for _, crowd in pairs(crowds) do sized(source, crowd) end
   return of
+end
+
+local function sort_out(source) -- once one of it gives way
+  source.sizes, source.top = {}, 0
+  local clusters, authors = {}, {}
+  for i, at in ipairs(source.listed) do
+    local cluster, author = string.match(where[at], '^[^\31]*\31[^\31]*\31([^\31]*)\31(.*)$')
+    clusters[i], authors[i] = living(cluster), author
+  end
+  source.in_cluster, source.of_author = crowds_of(source, clusters), crowds_of(source, authors)
 end
 
 local function biggest(parts)
@@ -163,20 +177,42 @@ local function next_to_go(source) -- its place in the source
   return source.next
 end
 
+-- Rooms by how many they hold: where each of a thousand queries is a room, to look at all for each that goes takes 15 ms.
+local levels, top, at_level, number = {}, 0, 1, 0
+local function stands(room)
+  levels[room.n] = levels[room.n] or {}
+  table.insert(levels[room.n], room)
+  top = math.max(top, room.n)
+end
+for _, room in pairs(rooms) do
+  number = number + 1
+  room.number = number
+  stands(room)
+end
+
+local function before(one, other) return one.number < other.number end
+table.sort(levels[top], before)
+local function fullest() -- of several the first by number; it holds one less from then on
+  while not levels[top] or not levels[top][at_level] do
+    top, at_level = top - 1, 1
+    if levels[top] then table.sort(levels[top], before) end
+  end
+  local room = levels[top][at_level]
+  at_level, room.n = at_level + 1, room.n - 1
+  stands(room)
+  return room
+end
+
 local given_way = {}
 local step = most < 100 and 0 or math.floor(most / 4) -- a short list, as tests have, gives way one by one
 for _ = 1, #listed - (most - step) do
-  local source = biggest(biggest(rooms).sources)
-  if not source.sizes then
-    source.sizes, source.top = {}, 0
-    for i, name in ipairs(source.cluster) do source.cluster[i] = living(name) end
-    source.in_cluster, source.of_author = crowds_of(source, source.cluster), crowds_of(source, source.author)
-  end
+  local source = biggest(fullest().sources)
+  if not source.sizes then sort_out(source) end
   local i = next_to_go(source)
-  source.gone[i], source.n, source.room.n = true, source.n - 1, source.room.n - 1
+  source.gone[i], source.n = true, source.n - 1
   left_by_one(source, source.in_cluster[i])
   left_by_one(source, source.of_author[i])
-  given_way[#given_way + 1] = source.ids[i]
+  given_way[#given_way + 1] = listed[source.listed[i]]
 end
 for first = 1, #given_way, 1000 do
   local last = math.min(first + 999, #given_way)

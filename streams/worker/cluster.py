@@ -128,11 +128,11 @@ class Cluster(Handler):
     ) -> None:
         """Of what so many posts changed."""
         alerts = await place_alerts(placed, self.view, likely)
-        await self.outbox.send_cluster_events(changes)
-        await self.outbox.send_alerts(alerts)
+        changes_told = await self.outbox.send_cluster_events(changes)
+        alerts_told = await self.outbox.send_alerts(alerts)
         await self.outbox.delivered()
-        await self.view.put_clusters(changes)
-        await keep_alerts(self.outbox, self.view, alerts)
+        await self.view.put_clusters(changes, changes_told)
+        await keep_alerts(self.outbox, self.view, alerts, told=alerts_told)
         metrics.posts.labels(self.name, "clustered").inc(number)
         for change in changes:
             metrics.cluster_events.labels(change.event).inc()

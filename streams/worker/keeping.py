@@ -19,10 +19,16 @@ __all__ = ["keep_alerts"]
 
 
 async def keep_alerts(
-    outbox: Outbox, view: LiveView, sent: Sequence[Alert], twice: Callable[[Alert], bool] = lambda alert: False
+    outbox: Outbox,
+    view: LiveView,
+    sent: Sequence[Alert],
+    twice: Callable[[Alert], bool] = lambda alert: False,
+    told: Sequence[bytes] = (),
 ) -> None:
-    """Keep alerts that the broker has, and send again what must come last. twice: what changes an earlier alert."""
-    kept = {(alert.alert_id, alert.revision) for alert in await view.put_alerts(sent)}
+    """Keep alerts that the broker has, and send again what must come last. twice: what changes an earlier alert.
+    told: the JSON of each, as it was sent, where the caller has it.
+    """
+    kept = {(alert.alert_id, alert.revision) for alert in await view.put_alerts(sent, told)}
     again = [alert for alert in sent if twice(alert) and (alert.alert_id, alert.revision) in kept]
     late = [alert for alert in sent if (alert.alert_id, alert.revision) not in kept]
     while again or late:

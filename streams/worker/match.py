@@ -61,10 +61,10 @@ class Match(Handler):
 
     async def _tell(self, alerts: list[Alert], edited: Collection[str] = ()) -> None:
         if alerts:
-            await self.outbox.send_alerts(alerts)
+            told = await self.outbox.send_alerts(alerts)
             await self.outbox.delivered()
             await keep_alerts(
-                self.outbox, self.view, alerts, lambda alert: alert.status != "active" or alert.post.id in edited
+                self.outbox, self.view, alerts, lambda a: a.status != "active" or a.post.id in edited, told
             )
 
     async def _first_put_by(self, one: Matched, begun_before: set[Origin]) -> list[Frame]:
@@ -106,10 +106,12 @@ class Match(Handler):
 
     async def _observe(self, given: list[Alert]) -> None:
         now = time.time()
-        waited_s = [max(0.0, now - epoch_s(alert.seen_at)) for alert in given]
-        for alert, waited in zip(given, waited_s, strict=True):
-            metrics.alerts.labels(alert.level, alert.kind, alert.status).inc()
+        seen_s = {seen_at: epoch_s(seen_at) for seen_at in {alert.seen_at for alert in given}}
+        waited_s = [max(0.0, now - seen_s[alert.seen_at]) for alert in given]
+        for waited in waited_s:
             metrics.alert_seconds.observe(waited)
+        for labels, n in Counter((alert.level, alert.kind, alert.status) for alert in given).items():
+            metrics.alerts.labels(*labels).inc(n)
         await self.view.add_latencies([1000 * waited for waited in waited_s])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -81,16 +81,20 @@ class Outbox:
         for reject in rejects:
             self._send("posts.rejected", _json(reject), headers=[("reason", reject.reason.encode())])
 
-    async def send_alerts(self, alerts: Iterable[Alert]) -> None:
-        """To alerts, keyed by alert id."""
-        for alert in alerts:
+    async def send_alerts(self, alerts: Sequence[Alert]) -> list[bytes]:
+        """To alerts, keyed by alert id. Returns the JSON of each, which the live view keeps."""
+        told = list(map(_json, alerts))
+        for alert, value in zip(alerts, told, strict=True):
             headers = cloud_event("alert", f"{alert.alert_id}.{alert.revision}", alert.seen_at)
-            self._send("alerts", _json(alert), key=alert.alert_id.encode(), headers=headers)
+            self._send("alerts", value, key=alert.alert_id.encode(), headers=headers)
+        return told
 
-    async def send_cluster_events(self, events: Iterable[ClusterEvent]) -> None:
-        """To clusters, keyed by cluster id."""
-        for event in events:
-            self._send("clusters", _json(event), key=event.cluster_id.encode())
+    async def send_cluster_events(self, events: Sequence[ClusterEvent]) -> list[bytes]:
+        """To clusters, keyed by cluster id. Returns the JSON of each, which the live view keeps."""
+        told = list(map(_json, events))
+        for event, value in zip(events, told, strict=True):
+            self._send("clusters", value, key=event.cluster_id.encode())
+        return told
 
     async def delivered(self) -> None:
         """Send it all; return when the broker has acknowledged it. Raises if it refused any."""

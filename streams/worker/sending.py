@@ -11,16 +11,16 @@ import logging
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.codec import lz4_encode
-from aiokafka.partitioner import DefaultPartitioner
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from msgspec import Struct
 
 from streams.broker.connect import client_options
 from streams.config import Settings
+from streams.worker.partitioning import places
 
 __all__ = ["Record", "Sender"]
 
@@ -29,9 +29,6 @@ log = logging.getLogger(__name__)
 BATCH_BYTES = 950_000  # brokers refuse batches of more than 1,048,588 bytes
 LOOK_S = 1.0
 PATIENCE_S = 1_200.0  # a broker that is away is waited for: what was read is not acknowledged meanwhile
-
-_anywhere = DefaultPartitioner()
-_by_key = lru_cache(16_384)(_anywhere)  # murmur2 in Python takes 8 µs, and an alert goes out twice and more
 
 # aiokafka compresses at level 9, as brokers do, and has no setting: 2 to 8 % fewer bytes than level 1 for ten times the
 # time, on the event loop. Frames of real posts, µs and bytes a post: 5.2, 174 against .7, 190; with vectors 14, 671
@@ -81,16 +78,15 @@ class Sender:
 
     async def send(self, records: Iterable[Record]) -> None:
         """Return when the broker has acknowledged all, each partition's in order; raises if it refused any."""
-        lanes: dict[tuple[str, int], list[Record]] = defaultdict(list)
-        known: dict[str, tuple[int, ...]] = {}  # partitions of topics
+        topics: dict[str, list[Record]] = defaultdict(list)
         for record in records:
-            partition = record.partition
-            if partition is None:
-                if record.topic not in known:
-                    known[record.topic] = tuple(sorted(await self._producer.partitions_for(record.topic)))
-                there = known[record.topic]
-                partition = (_anywhere if record.key is None else _by_key)(record.key, there, there)
-            lanes[record.topic, partition].append(record)
+            topics[record.topic].append(record)
+        lanes: dict[tuple[str, int], list[Record]] = defaultdict(list)
+        for topic, mine in topics.items():
+            if keys := [record.key for record in mine if record.partition is None]:
+                by_key = iter(places(keys, sorted(await self._producer.partitions_for(topic))))
+            for record in mine:
+                lanes[topic, next(by_key) if record.partition is None else record.partition].append(record)
         await asyncio.gather(*(self._fill(topic, partition, mine) for (topic, partition), mine in lanes.items()))
 
     async def _until_there(self, topic: str, partition: int) -> None:

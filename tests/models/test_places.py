@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from models.errors import QueryError
 from models.filters import Where, located
+from models.places import mentions
 from models.places.gazetteer import Gazetteer, radius_km, within
+from models.places.meant import _name
 from models.places.mentions import _AFTER, finds, lies_in, named_in
 from models.places.names import code, fold, keys, unjoined, words
 from models.records import Geo, Post
@@ -221,6 +223,19 @@ def test_what_the_table_holds_is_what_a_search_of_all_of_it_finds():
     assert [len(PLACES.indices(code(key))) > 0 for key in asked] == PLACES.known(asked).tolist()
 
 
+def test_a_name_of_one_place_means_it_and_what_it_lies_in_tells_of_it():
+    asked = map(code, map(keys, PLACES._names[::100]))
+    alone = [(c, int(found[0])) for c in asked if len(found := PLACES.indices(c, plain=False)) == 1]
+    assert len(alone) > 500
+    for wanted, place in alone:
+        name = _name(wanted, PLACES)
+        assert (name.biggest, name.places.tolist(), name.shares.tolist()) == (place, [place], [1.0])
+        assert name.people.tolist() == PLACES.people(np.array([place])).tolist()
+        assert list(name.above) == [PLACES.above(place)] and name.around == {*PLACES.above(place)}
+        assert name.features["share"] == 1.0 and name.features["wide"] == PLACES.is_wide(place)
+        assert not any(kept.flags.writeable for kept in (name.places, name.people, name.shares))
+
+
 # --- what a user asks for
 
 
@@ -425,6 +440,16 @@ def test_the_names_of_a_text_are_those_of_all_its_runs_the_longest_first():
 
 def test_what_a_post_costs_is_bounded_however_long_it_is():
     assert len(finds("Haiti " * 10_000, PLACES)) <= 150
+
+
+def test_a_word_that_was_forgotten_names_what_it_named(monkeypatch):
+    texts = ["Floods in Jacmel and Port-au-Prince, Haiti", "Flut in Köln, Berlin", "بغزة", "floods in jacmel, haiti"]
+    told = [[(f.start, f.places.tolist(), f.features) for f in finds(text, PLACES)] for text in texts]
+    assert all(told)
+    monkeypatch.setattr(mentions, "KEPT", 2)
+    mentions._names(PLACES).clear()
+    again = [[(f.start, f.places.tolist(), f.features) for f in finds(text, PLACES)] for text in texts]
+    assert again == told and len(mentions._names(PLACES)) <= 2
 
 
 def test_a_text_of_any_kind_is_read_and_its_finds_do_not_overlap():

@@ -126,7 +126,7 @@ def test_every_word_is_found_as_it_stands_in_the_list_and_every_language_is_one_
 def test_a_language_is_read_by_its_own_words_as_soon_as_one_sign_lists_it(monkeypatch):
     lists = {"children": {"en": ["child"]}, "trapped": {"en": ["trapped"], "sv": ["instängd*"]}}
     monkeypatch.setattr(signs, "words_of_signs", lambda: lists)
-    monkeypatch.setattr(signs, "_words", signs._words.__wrapped__)  # what was read before stays kept
+    monkeypatch.setattr(signs, "_listed", signs._listed.__wrapped__)  # what was read before stays kept
     assert signs.signs_in("vi är instängda", "sv") == ["trapped"]
     assert signs.signs_in("a child is trapped", "sv") == []
     assert signs.signs_in("a child is trapped", "nl") == ["children", "trapped"]

@@ -164,6 +164,17 @@ async def test_a_full_list_makes_room_for_many_and_gives_way_as_the_board_does(v
     assert sizes(kept) == sizes(left)  # of crowds of one size another one may have given way
 
 
+async def test_of_many_rooms_the_fullest_give_way_down_to_one_size(view):
+    draw, roomy = random.Random(8), LiveView(view.redis, Settings(redis={"recent_alerts": 320}))
+    told = [alert_for(f"p{n}", 1000.0 + n, category=f"room{int(draw.expovariate(0.05))}") for n in range(321)]
+    await roomy.put_alerts(told)
+    left = Counter(alert.category for alert in told)
+    for _ in range(81):
+        left[max(left, key=left.__getitem__)] -= 1
+    kept = Counter(alert.category for alert in await roomy.recent_alerts(1_000))
+    assert len(kept) > 30 and sorted(kept.values()) == sorted((+left).values())
+
+
 @pytest.mark.parametrize("merged", [False, True])  # some of it in a cluster that went into that one
 async def test_of_a_flood_in_the_cluster_of_a_real_call_the_same_alerts_give_way_in_redis_as_on_the_board(view, merged):
     """Some of it by an account that says other things too."""

@@ -37,9 +37,9 @@ class View:
     async def load(self) -> dict[str, bytes] | None:
         return self.snapshot
 
-    async def put_clusters(self, events: object) -> None: ...
+    async def put_clusters(self, events: object, told: object) -> None: ...
 
-    async def put_alerts(self, alerts: Iterable[Alert]) -> list[Alert]:
+    async def put_alerts(self, alerts: Iterable[Alert], told: object) -> list[Alert]:
         return list(alerts)
 
     async def alerts_of(self, post_ids: Iterable[str]) -> list[Alert]:

@@ -39,7 +39,7 @@ class World:
     async def delivered(self) -> None:
         await turn()
 
-    async def put_alerts(self, alerts: Sequence[Alert]) -> list[Alert]:
+    async def put_alerts(self, alerts: Sequence[Alert], told: object) -> list[Alert]:
         await turn()
         taken = [alert for alert in alerts if alert.revision > self.known.revision]
         self.known = max(self.known, *taken, key=lambda alert: alert.revision) if taken else self.known

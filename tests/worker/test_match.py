@@ -31,8 +31,9 @@ class Outbox:
     def __init__(self) -> None:
         self.alerts, self.frames, self.then = [], [], None
 
-    async def send_alerts(self, alerts) -> None:
+    async def send_alerts(self, alerts) -> list[bytes]:
         self.alerts += alerts
+        return list(map(msgspec.json.encode, alerts))
 
     async def send_frame(self, frame) -> None:
         self.frames.append(frame)
@@ -106,9 +107,9 @@ async def test_whenever_another_worker_deletes_a_post_its_alert_ends_withdrawn_a
     async def delete():
         await other([event_of(ready, Origin(1, 1), deleted=[deleted])])
 
-    async def put_then_delete(alerts):
+    async def put_then_delete(alerts, told):
         mine.view.put_alerts = put_alerts
-        taken = await put_alerts(alerts)
+        taken = await put_alerts(alerts, told)
         await delete()
         return taken
 

@@ -23,8 +23,7 @@ __all__ = ["alerts", "taken_back", "with_withdrawals"]
 
 def alerts(frame: MatchedFrame, ready: Ready) -> list[Alert]:
     """The alerts of a frame's matches, with the release that scored them."""
-    made = make_alerts(frame.posts, frame.matches, ready.queries, frame.encoder_version)
-    return [msgspec.structs.replace(alert, registry_version=ready.name) for alert in made]
+    return make_alerts(frame.posts, frame.matches, ready.queries, frame.encoder_version, ready.name)
 
 
 def blank(alert: Alert) -> Alert:
