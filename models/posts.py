@@ -1,10 +1,11 @@
 """One line of a raw frame → a `Post` or a `Deletion`, or `Rejected` with one of `REASONS`. Nothing else comes out.
 
-The raw post is JSON: `id` and `text` are required (only `id` for `"kind": "delete"`); `created_at` (RFC 3339, or epoch
-seconds, milliseconds or microseconds), `lang`, `source`, `author`, `url`, `reply_to`, `repost_of`, `geo` {lat, lon} (or
-`lat` and `lon` or `lng`, or `latitude` and `longitude`, beside the others) and `kind` are optional; unknown fields are
-ignored. Phone numbers and e-mail addresses are masked here and the author becomes a pseudonym; `models.pseudonyms`
-hides ids, links and mentions.
+The raw post is JSON: `id` and `text` are required (only `id` for `"kind": "delete"`); `created_at` (RFC 3339, or
+epoch seconds, milliseconds or microseconds), `lang`, `source`, `author`, `url`, `reply_to`, `repost_of`, `geo` {lat,
+lon} (or `lat` and `lon` or `lng`, or `latitude` and `longitude`, there or beside the others; or a point, as in
+GeoJSON) and `kind` are optional. Unknown fields are ignored, and so is what an optional one holds of another type: no
+call for help is lost over it. Only a `created_at` that cannot be a time refuses the post. Phone numbers and e-mail
+addresses are masked here and the author becomes a pseudonym; `models.pseudonyms` hides ids, links and mentions.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ _MAX_URL_CHARS = 2048
 
 _REPOSTED = re.compile(r"^(?:RT @(\w{1,30}):? )+")  # a repost in words says the same as what it reposts
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?')  # one without an end too, or it is read anew from each of its quotes
+_NAMES = (("lat", "lon"), ("lat", "lng"), ("latitude", "longitude"))
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
@@ -65,20 +67,21 @@ class _Raw(Struct):
     id: str | int | None = None
     text: str | None = None
     created_at: str | int | float | None = None
-    lang: str | None = None
-    source: str | None = None
-    author: str | None = None
-    url: str | None = None
-    reply_to: str | int | None = None
-    repost_of: str | int | None = None
-    geo: Geo | None = None
-    lat: Any = None  # where a post is, as many write it: what is no number there says nothing
+    lang: Any = None  # from here on every source writes as it likes
+    source: Any = None
+    author: Any = None
+    url: Any = None
+    reply_to: Any = None
+    repost_of: Any = None
+    geo: Any = None
+    coordinates: Any = None
+    lat: Any = None
     lon: Any = None
     lng: Any = None
     latitude: Any = None
     longitude: Any = None
-    kind: Literal["create", "update", "delete"] | None = None
-    oversize: int | None = None  # bytes of a line the ingester had to cut: streams/ingest/writer.py
+    kind: Any = None
+    oversize: Any = None  # bytes of a line the ingester had to cut: streams/ingest/writer.py
 
 
 _decode = msgspec.json.Decoder(_Raw).decode
@@ -106,40 +109,42 @@ def read_post(
     `models.language.identify_all`.
     """
     raw = _read(line)
-    if raw.oversize is not None:
+    if type(raw.oversize) is int:
         raise Rejected("too_large", f"the line had {raw.oversize} bytes and was cut on the way in: send shorter lines")
     post_id = _id(raw.id)
-    if raw.kind == "delete":
+    kind = _kind(raw.kind)
+    if kind == "delete":
         return Deletion(post_id, seen_at), None
-    text = _text(raw.text, empty_ok)
+    text, author = _text(raw.text, empty_ok), _said(raw.author)
     post = Post(
         id=post_id,
         text=mask(text),
         created_at=_created_at(raw.created_at, seen_at),
         seen_at=seen_at,
         source=_source(raw.source),
-        author=pseudonym(raw.author, author_key) if raw.author and raw.author.strip() else None,
+        author=pseudonym(author, author_key) if author and author.strip() else None,
         url=_url(raw.url),
         reply_to=_reference(raw.reply_to),
         repost_of=_reference(raw.repost_of),
         geo=_geo(raw),
-        kind=raw.kind or "create",
+        kind=kind,
         fingerprint=keyed_hash(_REPOSTED.sub("", " ".join(text.split())), author_key, b"text"),
     )
-    return post, raw.lang
+    return post, _said(raw.lang)
 
 
 def words_of(post: Post, author_key: bytes) -> str:
     """Whose words these are, and which: a keyed hash. Equal for an author's own repeats, and for reposts of one author.
 
     Never for two people who say the same: nobody could then be folded into another's post and vanish with it. An author
-    is one within a source and, where ids name accounts, an account; a post that names no author repeats nobody.
+    is one within a source and, where ids name accounts, an account. A post that names no author repeats nobody: what
+    stands before the slash of its id may as well be a channel (`sms/11`), a file or `https:`.
     """
     account, slash, _ = post.id.partition("/")
-    author = post.author or ("" if slash else post.id)
+    author = post.author or post.id
     if reposted := _REPOSTED.match(post.text):  # what it reposts is another post: reposts fold among themselves
         account, author = "", "RT " + pseudonym(reposted.group(1), author_key)
-    elif not slash:
+    elif not slash or not post.author:
         account = ""
     return keyed_hash("\x1f".join((post.source, account, author, post.fingerprint)), author_key, b"words")
 
@@ -236,28 +241,73 @@ def _created_at(raw: str | int | float | None, seen_at: float) -> float:
     return created_at
 
 
-def _source(raw: str | None) -> str:
-    return repair(raw[:MAX_SOURCE_CHARS]).replace("\n", " ") or "unknown" if raw else "unknown"
+def _said(raw: Any) -> str | None:
+    """What an optional field says in words or as a whole number. A fraction is a number that lost its end."""
+    if raw is None or isinstance(raw, str):
+        return raw
+    return str(raw) if type(raw) is int else None
+
+
+def _kind(raw: Any) -> Literal["create", "update", "delete"]:
+    """Of other words (`tweet`, `need`) none takes a post away; `Deleted` does."""
+    word = raw.strip().lower().removesuffix("d") if isinstance(raw, str) else ""
+    if word == "delete":
+        return "delete"
+    return "update" if word == "update" else "create"
+
+
+def _source(raw: Any) -> str:
+    source = _said(raw)
+    return repair(source[:MAX_SOURCE_CHARS]).replace("\n", " ") or "unknown" if source else "unknown"
 
 
 def _geo(raw: _Raw) -> Geo | None:
     """Where the post says it is, if that is on Earth."""
-    found = [(raw.geo.lat, raw.geo.lon)] if raw.geo else []
-    for lat, lon in (*found, (raw.lat, raw.lon), (raw.lat, raw.lng), (raw.latitude, raw.longitude)):
-        if lat is not None and lon is not None:
-            with contextlib.suppress(TypeError, ValueError, OverflowError):
-                if abs(lat := float(lat)) <= 90 and abs(lon := float(lon)) <= 180:
-                    return Geo(lat, lon)
+    if raw.geo is not None or raw.coordinates is not None:
+        if found := _position(raw.coordinates, True) or _position(raw.geo, False):
+            return found
+    return _on_earth(raw.lat, raw.lon) or _on_earth(raw.lat, raw.lng) or _on_earth(raw.latitude, raw.longitude)
+
+
+def _position(where: Any, ordered: bool) -> Geo | None:
+    """A position by the names of its numbers, or a point of GeoJSON (RFC 7946, section 3.1.1: the longitude first).
+
+    ordered: is it sure to be in that order? The `geo` of a tweet of API 1.1 is such a point too, but has the latitude
+    first (https://developer.x.com/en/docs/tweets/post-and-engage/guides/post-tweet-geo-guide), and full tweets have the
+    right one beside, in `coordinates`. Where neither order can be ruled out the point says nothing: a boat sent to the
+    wrong one of two places helps nobody.
+    """
+    if not isinstance(where, dict):
+        return None
+    for lat, lon in _NAMES:
+        if found := _on_earth(where.get(lat), where.get(lon)):
+            return found
+    point = where.get("coordinates")
+    if isinstance(point, dict):  # API 2 of Twitter: a GeoJSON point in the geo
+        return _position(point, True)
+    if where.get("type") != "Point" or not isinstance(point, list) or len(point) < 2:
+        return None
+    orders = [_on_earth(point[1], point[0]), None if ordered else _on_earth(point[0], point[1])]
+    either = set(filter(None, orders))
+    return either.pop() if len(either) == 1 else None
+
+
+def _on_earth(lat: Any, lon: Any) -> Geo | None:
+    """What is no number says nothing."""
+    if lat is not None and lon is not None:
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            if abs(lat := float(lat)) <= 90 and abs(lon := float(lon)) <= 180:
+                return Geo(lat, lon)
     return None
 
 
-def _url(raw: str | None) -> str | None:
+def _url(raw: Any) -> str | None:
     """Only what a page may link to: http and https."""
-    if not raw or len(raw) > _MAX_URL_CHARS or not raw.isprintable() or " " in raw:
+    if not isinstance(raw, str) or len(raw) > _MAX_URL_CHARS or not raw.isprintable() or " " in raw:
         return None
     return raw if raw.lower().startswith(("http://", "https://")) else None
 
 
-def _reference(raw: str | int | None) -> str | None:
-    post_id = "" if raw is None else str(raw).strip()
+def _reference(raw: Any) -> str | None:
+    post_id = (_said(raw) or "").strip()
     return post_id if post_id and len(post_id) <= MAX_ID_CHARS and post_id.isprintable() else None

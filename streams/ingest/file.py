@@ -81,19 +81,20 @@ def ingest_file(
     config: ReplayConfig = ReplayConfig(),
     *,
     on_progress: Progress | None = None,
+    on_note: Callable[[str], None] = lambda told: None,
     stop: threading.Event | None = None,
 ) -> int:
     """Send a file's posts; returns how many lines the broker acknowledged. Blocking.
 
-    Set `stop` to end it between two posts. Raises ConfigError if the file cannot be read, ServiceError if the broker
-    does not take it; the cursor then stands at what it took.
+    on_note: is told how a table is read. Set `stop` to end it between two posts. Raises ConfigError if the file cannot
+    be read, ServiceError if the broker does not take it; the cursor then stands at what it took.
     """
     path, stop, pace = Path(path), stop or threading.Event(), Pace(config)
     cursor = Cursor(config.cursor)
     skip = _skip(cursor)
     with open_writer(settings) as writer, present_beside(settings, f"file {path.name}"):
         try:
-            for number, first, line, share in _numbered(path, config.loop, writer.config.line_bytes):
+            for number, first, line, share in _numbered(path, config.loop, writer.config.line_bytes, on_note):
                 if number <= skip:
                     continue
                 if first:
@@ -122,12 +123,14 @@ def _skip(cursor: Cursor) -> int:
         raise ConfigError(f"the cursor {cursor.value!r} is not a line number: delete its file to start anew") from None
 
 
-def _numbered(path: Path, loop: bool, longest: int) -> Iterator[tuple[int, bool, bytes, float]]:
+def _numbered(
+    path: Path, loop: bool, longest: int, on_note: Callable[[str], None]
+) -> Iterator[tuple[int, bool, bytes, float]]:
     """(line number from 1 on, whether a round begins with it, line, share of the file read so far)."""
     number = 0
     for _ in itertools.count() if loop else range(1):
         before = number
-        with open_lines(path, longest) as lines:
+        with open_lines(path, longest, on_note if not number else lambda told: None) as lines:
             for line in lines:
                 if line.strip():
                     number += 1
@@ -167,7 +170,11 @@ def file(
                 shown_at = now
                 bar.update(task, completed=share, posts=posts)
 
-        sent = ingest_file(settings, path, ReplayConfig(rate, speed, loop, cursor), on_progress=show, stop=stop.asked)
+        def note(told: str) -> None:
+            bar.console.print(told, highlight=False, markup=False, soft_wrap=True)
+
+        config = ReplayConfig(rate, speed, loop, cursor)
+        sent = ingest_file(settings, path, config, on_progress=show, on_note=note, stop=stop.asked)
         bar.update(task, completed=1.0 if not stop.asked.is_set() else None, posts=sent)
     told = " (stopped)" if stop.asked.is_set() else ""
     click.echo(f"{sent:,} posts acknowledged by the broker{told}; {SEE_REJECTED}", err=True)

@@ -7,12 +7,10 @@ from __future__ import annotations
 import base64
 import codecs
 import contextlib
-import csv
 import gzip
-import io
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,6 +20,7 @@ from msgspec import Struct
 from models.errors import ConfigError
 from models.undecodable import UNDECODABLE
 from streams.config.sections import WriterConfig
+from streams.ingest.tables import read_table
 
 __all__ = [
     "SEE_REJECTED",
@@ -38,25 +37,9 @@ __all__ = [
 
 CSV_SUFFIXES = (".csv", ".tsv")
 HEAD_BYTES = 1024  # of an oversized line that are kept
-ROW_CHARS = 1 << 20  # of a row of a table; the longest line that is read is shorter
 FRAME_LINES = 100  # of a raw record made here
 LINE_BYTES = WriterConfig.line_bytes
 SEE_REJECTED = "`crisis rejected list` counts those that workers refuse"  # no source judges its posts
-# What tables call our fields. Ours come first, so a table that has both is read by ours.
-COLUMNS = {
-    "id": ("id", "post_id", "tweet_id", "tweetid", "status_id", "message_id"),
-    "text": ("text", "tweet_text", "tweet", "message", "content", "body", "raw_text"),
-    "created_at": ("created_at", "timestamp", "datetime", "time", "date", "epoch"),
-    "lang": ("lang", "language"),
-    "source": ("source", "network", "channel", "platform"),
-    "author": ("author", "user_name", "username", "user", "screen_name"),
-    "url": ("url", "uri", "link"),
-    "reply_to": ("reply_to",),
-    "repost_of": ("repost_of",),
-    "kind": ("kind",),
-    "lat": ("lat", "latitude", "geo+lat"),
-    "lon": ("lon", "lng", "long", "longitude", "geo+lon"),
-}
 
 
 class Head(Struct):
@@ -118,93 +101,14 @@ def read_lines(stream: BinaryIO, longest: int) -> Iterator[bytes]:
         yield oversize_marker(piece, size)
 
 
-def read_table(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Rows of a CSV with a header → JSON lines. Rows without an id get one from the file's name and their number.
-
-    Raises ConfigError if there is no column that could be the text.
-    """
-    csv.field_size_limit(ROW_CHARS)
-    # Undecodable bytes go through unchanged, so that the post is refused as bad UTF-8 with its bytes.
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    try:
-        yield from _rows(text, name)
-    finally:
-        text.detach()  # the stream is the caller's to close
-
-
-def _lines(text: io.TextIOWrapper) -> Iterator[str]:
-    """Lines in bounded memory: what is longer than any table's comes in pieces, which are rows that cannot be read."""
-    while line := text.readline(ROW_CHARS):
-        yield line
-
-
-def _rows(text: io.TextIOWrapper, name: str) -> Iterator[bytes]:
-    header = text.readline(ROW_CHARS)
-    delimiter = max(",;\t|", key=header.count)
-    titles = [title.strip().lstrip("#").lower() for title in next(csv.reader([header], delimiter=delimiter), [])]
-    places = {
-        field: next(titles.index(name) for name in names if name in titles)
-        for field, names in COLUMNS.items()
-        if any(name in titles for name in names)
-    }
-    if "text" not in places:
-        wanted, found = " or ".join(COLUMNS["text"]), ", ".join(titles)[:500] or "none"
-        raise ConfigError(f"{name}: no column named {wanted}; it has {found}")
-    for number, row in enumerate(_cells(_lines(text), delimiter), 1):
-        if isinstance(row, csv.Error):
-            yield json.dumps(f"{name}, row {number}: {row}").encode()  # refused as not an object
-        elif row:
-            yield _row_line(row, places, f"{name}/{number}")
-
-
-def _cells(text: Iterable[str], delimiter: str) -> Iterator[list[str] | csv.Error]:
-    """The cells of each row. A quote that is opened and never closed quotes nothing: else one stray quote would make
-    one post of all the rows after it.
-    """
-    taken: list[str] = []  # lines of the row that is being read
-    ended = False
-
-    def lines() -> Iterator[str]:
-        nonlocal ended
-        for line in text:
-            taken.append(line)
-            yield line
-        ended = True
-
-    rows = csv.reader(lines(), delimiter=delimiter)
-    while True:
-        try:
-            row: list[str] | csv.Error | None = next(rows, None)
-        except csv.Error as error:
-            row = error
-        if (ended or isinstance(row, csv.Error)) and len(taken) > 1 and sum(line.count('"') for line in taken) % 2:
-            yield from csv.reader(taken, delimiter=delimiter, quoting=csv.QUOTE_NONE)
-        elif row is None:
-            return
-        else:
-            yield row
-        taken.clear()
-
-
-def _row_line(row: list[str], places: dict[str, int], default_id: str) -> bytes:
-    cells = {field: row[i] for field, i in places.items() if i < len(row) and row[i].strip()}
-    lat, lon = cells.pop("lat", None), cells.pop("lon", None)
-    post: dict[str, object] = {"id": default_id, **cells}
-    post.setdefault("text", "")
-    try:
-        if lat and lon:
-            post["geo"] = {"lat": float(lat), "lon": float(lon)}
-    except ValueError:
-        pass  # a place that cannot be read is no reason to lose the post
-    return json.dumps(post, ensure_ascii=False).encode("utf-8", "surrogateescape")
-
-
 class Lines:
     """The lines of a file that is open: iterate, once. `number` of them were read, `share` of the file's bytes."""
 
-    def __init__(self, path: Path, disk: BinaryIO, stream: BinaryIO, longest: int) -> None:
+    def __init__(
+        self, path: Path, disk: BinaryIO, stream: BinaryIO, longest: int, on_note: Callable[[str], None]
+    ) -> None:
         self.number = 0
-        self._path, self._disk, self._stream, self._longest = path, disk, stream, longest
+        self._path, self._disk, self._stream, self._longest, self._on_note = path, disk, stream, longest, on_note
         self._size = max(1, path.stat().st_size)
 
     @property
@@ -230,7 +134,7 @@ class Lines:
         if not is_table(self._path):
             yield from read_lines(self._stream, self._longest)
             return
-        for row in read_table(self._stream, self._path.name):
+        for row in read_table(self._stream, self._path.name, self._on_note):
             yield row if len(row) <= self._longest else oversize_marker(row, len(row))
 
     def _refuse_utf_16(self) -> None:
@@ -241,13 +145,15 @@ class Lines:
 
 
 @contextlib.contextmanager
-def open_lines(path: Path, longest: int = LINE_BYTES) -> Iterator[Lines]:
+def open_lines(
+    path: Path, longest: int = LINE_BYTES, on_note: Callable[[str], None] = lambda told: None
+) -> Iterator[Lines]:
     """The lines of a JSONL file, or the rows of a CSV or TSV as JSON lines; gzip by the suffix. The one reader of files
     of posts: what it gives is what live ingest sends.
 
-    longest: bytes; a longer line comes as its oversize marker, which is refused like any other bad post. Raises
-    ConfigError for a file that cannot be read and, when it is read, for a .gz that is none or is cut off, for UTF-16,
-    and for a table without a text.
+    longest: bytes; a longer line comes as its oversize marker, which is refused like any other bad post. on_note: is
+    told how a table is read. Raises ConfigError for a file that cannot be read and, when it is read, for a .gz that is
+    none or is cut off, for UTF-16, and for a table without a text.
     """
     try:
         disk = path.open("rb")
@@ -255,7 +161,7 @@ def open_lines(path: Path, longest: int = LINE_BYTES) -> Iterator[Lines]:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
     with disk, contextlib.ExitStack() as stack:
         stream = stack.enter_context(gzip.open(disk, "rb")) if path.suffix == ".gz" else disk
-        yield Lines(path, disk, stream, longest)  # type: ignore[arg-type]
+        yield Lines(path, disk, stream, longest, on_note)  # type: ignore[arg-type]
 
 
 def read_frames(lines: Iterator[bytes], size: int = FRAME_LINES) -> Iterator[bytes]:

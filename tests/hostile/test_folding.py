@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from models.pseudonyms import OFFLINE
+from models.pseudonyms import OFFLINE, Pseudonyms
 from models.records import Origin
 from streams.pipeline import stages
 from streams.pipeline.memory import MemoryFolder
@@ -19,15 +19,15 @@ def line(post_id, text=CRY, **fields):
 class Stream:
     """Raw records through parse and fold, one after another."""
 
-    def __init__(self):
-        self.folder, self.offset = MemoryFolder(), 0
+    def __init__(self, pseudonyms=OFFLINE):
+        self.folder, self.offset, self.pseudonyms = MemoryFolder(), 0, pseudonyms
 
     async def send(self, *lines):
         self.offset += 1
         return await self.read(b"\n".join(lines), self.offset)
 
     async def read(self, value, offset):
-        parsed = stages.parse(value, Origin(0, offset), 1e9 + offset, OFFLINE)
+        parsed = stages.parse(value, Origin(0, offset), 1e9 + offset, self.pseudonyms)
         return stages.fold(parsed, await self.folder.claim(parsed.claims))
 
 
@@ -60,8 +60,22 @@ async def test_one_who_names_himself_like_another_takes_no_words_from_another_so
     assert kept(frame) == ["sms/1", "bsky:did:plc:y/1"]
 
 
-async def test_posts_that_name_no_author_repeat_nobody():
-    assert kept(await Stream().send(line("1"), line("2"), line("3"))) == ["1", "2", "3"]
+CHANNELS = ["{}", "sms/{}", "https://www.facebook.com/groups/{}/posts/1", "export.csv/{}", "/{}", "bsky:did:plc:x/{}"]
+
+
+@pytest.mark.parametrize("form", CHANNELS)
+@pytest.mark.parametrize("pseudonyms", [OFFLINE, Pseudonyms(b"k" * 32)], ids=["ids kept", "ids hidden"])
+async def test_posts_that_name_no_author_repeat_nobody_whatever_stands_before_the_slash_of_their_ids(form, pseudonyms):
+    stream, ids = Stream(pseudonyms), [form.format(n) for n in (11, 22, 33)]
+    frame = await stream.send(*(line(post_id, source="sms") for post_id in ids))
+    assert kept(frame) == [pseudonyms.id(post_id) for post_id in ids] and not frame.repeats
+    assert kept(await stream.send(line(form.format(44), source="sms"))) == [pseudonyms.id(form.format(44))]
+
+
+async def test_an_author_who_is_named_is_folded_in_a_channel_too():
+    ayse = (line(f"sms/{n}", author="ayse", source="sms") for n in range(3))
+    frame = await Stream().send(*ayse, line("sms/9", author="mehmet", source="sms"), line("sms/10", source="sms"))
+    assert kept(frame) == ["sms/0", "sms/9", "sms/10"] and [r.of for r in frame.repeats] == ["sms/0", "sms/0"]
 
 
 async def test_an_authors_own_repeats_are_folded_and_a_redelivered_record_is_read_the_same():

@@ -15,13 +15,12 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from models.errors import ConfigError, Rejected
-from models.posts import parse_post
+from models.errors import ConfigError
 from streams.commands.ingest import ingest
 from streams.ingest import SOURCES
 from streams.ingest.cursor import Cursor
 from streams.ingest.file import Pace, ReplayConfig, ingest_file
-from streams.ingest.lines import LINE_BYTES, Head, open_lines, read_lines, read_table
+from streams.ingest.lines import LINE_BYTES, Head, open_lines, read_lines
 from streams.ingest.stdin import ingest_stream
 from streams.ingest.stopping import Stop
 from tests.ingest.conftest import jsonl
@@ -57,58 +56,6 @@ def test_a_line_longer_than_memory_allows_is_read_in_pieces_and_marked():
     first, second, third = read_lines(stream, 100)
     assert json.loads(first)["oversize"] == 501 and json.loads(third)["oversize"] == 101
     assert second == b"b" * 100 + b"\n"
-
-
-def test_a_table_is_read_by_its_header_whatever_the_columns_are_called(raw, tmp_path):
-    path = tmp_path / "posts.csv"
-    path.write_text(
-        "\ufefftweet_id;Tweet_Text;created_at;latitude;longitude;other\r\n"
-        '1;"Water, please; ""now""\r\nat the bridge";2026-02-01T08:00:00Z;1.5;-2;x\r\n'
-        "2;Food;;;;\r\n",
-        encoding="utf-8",
-    )
-    assert ingest_file(raw.settings, path) == 2
-    first, second = sorted(raw.posts(), key=lambda post: post["id"])
-    assert first == {
-        "id": "1",
-        "text": 'Water, please; "now"\r\nat the bridge',
-        "created_at": "2026-02-01T08:00:00Z",
-        "geo": {"lat": 1.5, "lon": -2.0},
-    }
-    assert second == {"id": "2", "text": "Food"}
-
-
-def test_rows_without_an_id_get_one_and_rows_without_a_text_stay_to_be_refused():
-    lines = list(read_table(io.BytesIO(b"text\tlang\nwater\ten\n\tfr\n"), "a.tsv"))
-    assert json.loads(lines[0]) == {"id": "a.tsv/1", "text": "water", "lang": "en"}
-    with pytest.raises(Rejected) as refused:
-        parse_post(lines[1], seen_at=1.0, author_key=b"k")
-    assert refused.value.reason == "empty_text"
-
-
-@pytest.mark.parametrize("rows, stray", [(100, 50), (3, 3), (20, 1)])
-def test_a_quote_that_is_never_closed_swallows_no_row(rows, stray):
-    table = "id,text\n" + "".join(f"{n},{chr(34) * (n == stray)}water {n}\n" for n in range(1, rows + 1))
-    posts = [json.loads(line) for line in read_table(io.BytesIO(table.encode()), "a.csv")]
-    assert [post["id"] for post in posts] == [str(n) for n in range(1, rows + 1)]
-
-
-def test_a_quoted_text_of_several_lines_is_one_row_also_at_the_end():
-    table = b'id,text\n1,"water\nat the bridge"\n2,5" pipes\n3,"food\n""now"""\n'
-    posts = [json.loads(line) for line in read_table(io.BytesIO(table), "a.csv")]
-    assert [post["text"] for post in posts] == ["water\nat the bridge", '5" pipes', 'food\n"now"']
-
-
-def test_undecodable_bytes_of_a_table_stay_to_be_refused_as_such():
-    (line,) = read_table(io.BytesIO(b"id,text\n1,caf\xe9\n"), "a.csv")
-    with pytest.raises(Rejected) as refused:
-        parse_post(line, seen_at=1.0, author_key=b"k")
-    assert refused.value.reason == "bad_utf8"
-
-
-def test_a_table_without_a_text_column_says_which_columns_it_has():
-    with pytest.raises(ConfigError, match="it has id, words"):
-        list(read_table(io.BytesIO(b"id,words\n1,a\n"), "a.csv"))
 
 
 def test_a_broken_gzip_file_is_told_with_its_line(raw, tmp_path):
@@ -257,6 +204,30 @@ def test_the_command_shows_its_progress_and_the_total(raw, tmp_path):
     result = CliRunner().invoke(ingest, ["file", str(jsonl(tmp_path / "p.jsonl", 30))], obj=raw.settings)
     assert result.exit_code == 0, result.output
     assert "30 posts acknowledged" in result.output
+
+
+def test_the_command_says_once_how_a_table_is_read_and_what_could_not_be(raw, tmp_path):
+    (tmp_path / "p.csv").write_text("Tweet Text,Date,Time\nWater,2026-11-20,10:00\nFood,soon,\n")
+    done = CliRunner().invoke(ingest, ["file", str(tmp_path / "p.csv")], obj=raw.settings)
+    assert done.exit_code == 0, done.output
+    assert done.output.count("p.csv: text from 'Tweet Text', created_at from 'Date' and 'Time'") == 1
+    assert "1 times could not be read, the first is 'soon'" in done.output
+    assert {post["text"]: post.get("created_at") for post in raw.posts()} == {"Water": "2026-11-20 10:00", "Food": None}
+
+
+def test_a_loop_tells_of_its_table_in_the_first_round(raw, tmp_path):
+    (tmp_path / "p.csv").write_text("text,time\nWater,soon\n")
+    stop, told = threading.Event(), []
+    ingest_file(
+        raw.settings,
+        tmp_path / "p.csv",
+        ReplayConfig(loop=True),
+        on_progress=lambda posts, share: stop.set() if posts == 3 else None,
+        on_note=told.append,
+        stop=stop,
+    )
+    assert len(told) == 2 and "times could not be read" in told[1]
+    assert len(set(raw.ids())) == 1
 
 
 def test_standard_input_is_read_to_its_end(raw):

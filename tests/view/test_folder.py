@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from redis.asyncio import Redis
 
 from models.posts import words_of
+from models.pseudonyms import keyed_hash
 from models.records import Post, account_of
 from streams.pipeline.memory import MemoryFolder
 from streams.pipeline.ports import KEPT_REPEATS, Claim, Gone, Verdict
@@ -295,3 +296,14 @@ async def test_of_posts_that_waited_those_that_were_edited_since_are_said_no_mor
         await folder.claim([Claim("p/1", "0:2:0", words_of(edited, key), None, True)])
         assert await folder.still_said([first, edited, other], key) == [edited, other]
         assert await folder.still_said([], key) == []
+
+
+async def test_what_waits_while_workers_are_brought_up_to_date_is_not_taken_for_edited(redis_url, examples_prefix):
+    """Claims from before a post without an author was its own author hold what stands before the slash for one."""
+    async with Redis.from_url(redis_url) as client:
+        folder, key = RedisFolder(client, next(examples_prefix), 60), b"key"
+        post = Post("sms/11", "help", 0.0, 0.0, source="sms", fingerprint="help")
+        before = keyed_hash("sms\x1fsms\x1f\x1fhelp", key, b"words")
+        await folder.claim([Claim(post.id, "0:1:0", before, None)])
+        edited = msgspec.structs.replace(post, text="fine", fingerprint="fine")
+        assert await folder.still_said([post, edited], key) == [post]
