@@ -41,6 +41,15 @@ class MatchConfig:
     def __post_init__(self) -> None:
         if self.target_precision is not None and not 0 < self.target_precision < 1:
             raise ValueError(f"target_precision {self.target_precision} is not between 0 and 1")
+        if not 0 <= self.contrast <= 1:
+            raise ValueError(f"contrast {self.contrast} is not from 0 to 1")
+        told = ("alert_probability", "suggestion_probability"), ("notice_probability", "notice_suggestion")
+        for bar, below in told:
+            alert, suggestion = getattr(self, bar), getattr(self, below)
+            if not (0 < alert < 1 and 0 < suggestion < 1):  # 50 for 50 % would let next to nothing alert, silently
+                raise ValueError(f"{bar} {alert} and {below} {suggestion}: probabilities, between 0 and 1")
+            if suggestion > alert and self.target_precision is None:
+                raise ValueError(f"{below} {suggestion} is above {bar} {alert}: nothing would be a suggestion")
 
 
 class Thresholds(Struct, frozen=True):

@@ -14,7 +14,7 @@ repeats, deletions and alerts are the stages' (streams/pipeline).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,11 +60,14 @@ class Pipeline:
         """Read texts in the order they came. at: epoch seconds they are of; 0 where time does not matter.
 
         Raises Rejected for what is no text of a post (a NUL, half a surrogate pair, more than 10,000 characters), and
-        TypeError for a string: its letters would be the texts. Blocking.
+        TypeError for what is no str, and for a string or a dict: its letters or keys would be the texts. Both name the
+        text by its index; nothing of the call is read then. Blocking.
         """
         if isinstance(texts, str):
             raise TypeError(f"read takes a list of texts, and {texts[:60]!r} is one: read([text])")
-        posts = [self._post(number, text, at) for number, text in enumerate(texts, self._posts)]
+        if isinstance(texts, Mapping):
+            raise TypeError(f"read takes a list of texts, and {type(texts).__name__} has keys: read(list(it.values()))")
+        posts = [self._post(index, text, at) for index, text in enumerate(texts)]
         vectors = self.encoder.encode([post.text for post in posts])
         packed = vectors.astype("<f2")  # as frames carry them
         found = self.matcher.match([p.id for p in posts], packed.astype(np.float32), self.encoder.version, posts)
@@ -92,15 +95,17 @@ class Pipeline:
             raise KeyError(post_id)
         return cluster
 
-    @staticmethod
-    def _post(number: int, text: str, at: float) -> Post:
+    def _post(self, index: int, text: object, at: float) -> Post:
+        if not isinstance(text, str):
+            raise TypeError(f"texts[{index}] is {type(text).__name__}, not str")
         try:
-            line = msgspec.json.encode({"id": f"text/{number}", "text": text})
+            line = msgspec.json.encode({"id": f"text/{self._posts + index}", "text": str(text)})  # NumPy's str too
+            post = parse_post(line, seen_at=at, author_key=b"", empty_ok=True)
         except UnicodeEncodeError as error:
-            raise Rejected("lone_surrogate", f"text {number} holds half a surrogate pair: {error}") from error
-        post = parse_post(line, seen_at=at, author_key=b"", empty_ok=True)
-        if not isinstance(post, Post):
-            raise Rejected("bad_json", f"text {number} is no post")
+            raise Rejected("lone_surrogate", f"texts[{index}] holds half a surrogate pair: {error}") from error
+        except Rejected as error:
+            raise Rejected(error.reason, f"texts[{index}]: {error.detail}") from error
+        assert isinstance(post, Post)  # a deletion says so
         return post
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from models.errors import ConfigError
 
@@ -61,9 +62,6 @@ class ClusterConfig:
             "settle_every_posts",
             "settle_soon_posts",
             "settle_every_s",
-            "half_life_s",
-            "burst_fast_s",
-            "burst_slow_s",
             "max_clusters",
             "announce_at",
             "examples_kept",
@@ -74,7 +72,19 @@ class ClusterConfig:
         ):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}: must be above 0")
-        least = ("ttl_posts", "ttl_s", "ttl_single_posts", "ttl_single_s", "ttl_most_s", "quiet_s")
+        least = ("ttl_posts", "ttl_s", "ttl_single_posts", "ttl_single_s", "ttl_most_s", "quiet_s", "examples_shown")
         for name in (*least, "merge_least_posts", "merge_soon_s", "settle_soon_s"):
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}: must not be negative")
+        for name in ("half_life_s", "burst_fast_s"):
+            if not getattr(self, name) >= 0.1:
+                raise ConfigError(f"{name} is {getattr(self, name)}: below 0.1 all is forgotten before the next post")
+        if not self.burst_slow_s > self.burst_fast_s:
+            raise ConfigError(
+                f"burst_slow_s {self.burst_slow_s} is not above burst_fast_s {self.burst_fast_s}: a burst is what the "
+                "fast rate has above the slow one"
+            )
+        if not all(low < high for low, high in pairwise((0.0, *self.burst_levels))):
+            raise ConfigError(
+                f"burst_levels are {list(self.burst_levels)}: each must be above the one before, and above 0"
+            )

@@ -25,9 +25,11 @@ T = TypeVar("T")
 class Record(Protocol):
     """As the client gives it. timestamp: when it was written, epoch milliseconds."""
 
+    topic: str
+    partition: int
+    offset: int
     key: bytes | None
     value: bytes | None
-    offset: int
     timestamp: int
 
 
@@ -40,11 +42,13 @@ class State(NamedTuple, Generic[T]):
 
 
 class Part(NamedTuple, Generic[T]):
-    """How far both readings have come, of how many offsets, and states that were read meanwhile."""
+    """How far both readings have come, of how many offsets, states that were read meanwhile, and how many records could
+    not be until now."""
 
     done: int
     total: int
     states: list[State[T]]
+    unread: int
 
 
 class Newest(Generic[T]):
@@ -70,7 +74,8 @@ class Newest(Generic[T]):
                 rank = self._rank(self._decode(record.value), record)
             except UNDECODABLE as error:
                 self.unread += 1
-                log.error("ignored record %d of a topic of last states: %s", record.offset, error)
+                where = record.topic, record.partition, record.offset
+                log.error("ignored a record of %s, partition %d, offset %d: %s", *where, error)
                 continue
             if rank < self._ranks.get(key, rank):
                 self._overtaken.add(key)
@@ -108,7 +113,8 @@ def newest_states(
         for number, look in enumerate((newest.told, newest.shown), 1):
             consumer.seek_to_beginning(*parts)
             for left, records in read_to(consumer, ends):
-                yield Part(number * length - left, 2 * length, look(records))
+                states = look(records)
+                yield Part(number * length - left, 2 * length, states, newest.unread)
 
 
 def oldest_states(settings: Settings, topic: str, decode: Callable[[bytes], T], since: float, until: float) -> list[T]:

@@ -149,8 +149,8 @@ def kept_otherwise(settings: Settings) -> str:
     hours, ms = settings.topics.retention_h, int(settings.topics.retention_h * 3_600_000)
     return (
         f"how long records are kept is not what the settings say ({hours:g} h): {'; '.join(told)}. Change it with "
-        f"`kafka-configs.sh --alter --entity-type topics --entity-name TOPIC --add-config {RETENTION}={ms}`, or set "
-        "CRISIS_TOPICS__RETENTION_H to what is there"
+        "`kafka-configs.sh --bootstrap-server HOST:9092 --alter --entity-type topics --entity-name TOPIC --add-config "
+        f"{RETENTION}={ms}`, or set CRISIS_TOPICS__RETENTION_H to what is there"
     )
 
 

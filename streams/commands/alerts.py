@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -101,6 +102,8 @@ def alerts(
     except KeyboardInterrupt:
         if not follow:
             raise
+    except BrokenPipeError:  # whoever reads has enough, as `head` has: no failure, nor when Python flushes at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _said(settings: Settings) -> Labels | None:

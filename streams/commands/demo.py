@@ -218,7 +218,8 @@ async def _show(
     out.print(f"\n  all {done:,} posts are through")
     if refused := counts.get("rejected", 0):
         out.print(
-            f"  {refused:,} of them are no posts and were refused: `crisis replay {posts} --rejects FILE` says why"
+            f"  {refused:,} of them are no posts and were refused: `crisis replay {posts} --rejects FILE` says why",
+            soft_wrap=True,
         )
     if not exit_at_end:
         out.print("  the dashboard stays up until Ctrl-C")

@@ -13,6 +13,7 @@ from models.errors import Rejected
 from models.pseudonyms import OFFLINE
 from models.records import EmbeddedFrame, MatchedFrame, Origin
 from streams.broker.reading import read_values
+from streams.commands.files import look_through
 from streams.config import Settings
 from streams.ingest.lines import open_lines, read_frames
 from streams.outputs.span import seconds
@@ -40,10 +41,10 @@ def posts_of(settings: Settings, where: str, ready: Ready) -> Iterator[EmbeddedF
 
 
 def _of_file(settings: Settings, path: Path, ready: Ready) -> Iterator[EmbeddedFrame]:
-    folder = MemoryFolder()
+    folder, clock_at = MemoryFolder(), look_through(path).clock_at
     with open_lines(path, settings.ingest.writer.line_bytes) as lines:
         for number, raw in enumerate(read_frames(iter(lines))):
-            parsed = stages.parse(raw, Origin(0, number), path.stat().st_mtime, OFFLINE)
+            parsed = stages.parse(raw, Origin(0, number), clock_at, OFFLINE)
             frame = stages.fold(parsed, folder.claim_now(parsed.claims))
             # A budget an hour is judged by when posts were written: a file is read in a moment.
             posts = [replace(p, seen_at=p.created_at) for p in frame.posts]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -19,12 +20,14 @@ from rich.table import Table
 from models.clustering import ClusterConfig
 from models.clusters.thresholds import suggest_thresholds
 from models.errors import Rejected, SampleTooSmall
+from models.language import identify
+from models.moments import epoch_s, rfc3339
 from models.moving_words import moving_words
-from models.posts import parse_post
+from models.posts import read_post
 from models.queries import load_queries
-from models.records import MatchedFrame, Origin, Post, Reject
-from streams.commands.files import FILE, OUT, not_the_input, note, progress, whole
-from streams.commands.seems import seems
+from models.records import MatchedFrame, Origin, Post
+from streams.commands.files import FILE, OUT, Looked, at_rest, not_the_input, note, progress, tell, whole
+from streams.commands.seems import NO_UTF_8, one_list, seems
 from streams.commands.versions import VERSION, chosen
 from streams.config import Settings
 from streams.ingest.lines import is_table, open_lines, read_frames
@@ -44,6 +47,7 @@ PACKS = click.option(
 )
 AT_ONCE = 1000  # posts encoded in one call
 THRESHOLD_ROWS = 4000  # rows that thresholds for given vectors are derived from
+NO_UTF_8_SHARE = 0.02  # of the lines, from which on the file is told to be in another encoding; less is damage
 _json = msgspec.json.Encoder().encode
 
 
@@ -54,6 +58,7 @@ def replay_file(
     on_frame: Callable[[int], None] = lambda n: None,
     alerts_out: BinaryIO | None = None,
     clusters_out: BinaryIO | None = None,
+    rejects_out: BinaryIO | None = None,
     packs: Path | None = None,
     version: str | None = None,
 ) -> Replay:
@@ -61,9 +66,20 @@ def replay_file(
     ready = make_ready(settings, chosen(settings, version), load_queries(packs))
     with open_lines(path, settings.ingest.writer.line_bytes) as lines:
         frames = read_frames(iter(lines))
-        return replay_records(
-            settings, frames, start_at, ready, on_frame, alerts_out, clusters_out, load_pseudonyms(settings, must=False)
-        )
+        names = load_pseudonyms(settings, must=False)
+        return replay_records(settings, frames, start_at, ready, on_frame, alerts_out, clusters_out, rejects_out, names)
+
+
+class Moment(click.ParamType):
+    """A moment on the command line, as posts tell it."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        with contextlib.suppress(Rejected):
+            if 0 < (at := epoch_s(str(value))) < 1e11:  # not "inf", nor a year that no calendar has
+                return at
+        self.fail(f"{str(value)!r} is no time: write 2026-11-20T06:00:00Z", param, ctx)
 
 
 @click.command()
@@ -71,6 +87,12 @@ def replay_file(
 @click.option("--alerts", type=OUT, help="Write alerts here, JSON lines (updates and withdrawals as they happen).")
 @click.option("--clusters", type=OUT, help="Write cluster events here, JSON lines.")
 @click.option("--rejects", type=OUT, help="Write refused lines here with their reasons, JSON lines.")
+@click.option(
+    "--at",
+    type=Moment(),
+    help="When the posts are taken to have come, such as 2026-11-20T06:00:00Z. By default the latest time that one of "
+    "them tells, or when FILE was written.",
+)
 @PACKS
 @VERSION
 @click.pass_obj
@@ -80,69 +102,94 @@ def replay(
     alerts: Path | None,
     clusters: Path | None,
     rejects: Path | None,
+    at: float | None,
     packs: Path | None,
     version: str | None,
 ) -> None:
-    """Run the whole pipeline over FILE (JSONL, CSV or TSV, .gz too): the live path's stages, without a broker.
+    """Run the whole pipeline over FILE (JSONL, CSV or TSV, .gz too; - is standard input): the live path's stages,
+    without a broker.
 
-    Posts need only `id` and `text`. The same file gives the same alerts, byte for byte.
+    Posts need only `id` and `text`. The same posts give the same alerts, byte for byte; where none of them tells a
+    time, with the same --at.
     """
     not_the_input(file, alerts, clusters, rejects)
     with contextlib.ExitStack() as stack:
-        outs = [stack.enter_context(whole(path)) for path in (alerts, clusters)]
-        refused = stack.enter_context(whole(rejects))
-        bar = stack.enter_context(progress(file, "replay"))
-        done = replay_file(settings, file, file.stat().st_mtime, bar, *outs, packs, version)
-        if refused is not None:
-            refused.writelines(_json(r) + b"\n" for r in done.rejects)
-    table = Table("posts read", *(outcome.replace("_", " ") for outcome in OUTCOMES))
-    table.add_row(*(f"{done.totals.counts[k]:,}" for k in ("read", *OUTCOMES)))
+        posts = stack.enter_context(at_rest(file))
+        outs = [stack.enter_context(whole(path)) for path in (alerts, clusters, rejects)]
+        looked, advance = stack.enter_context(progress(posts, "replay"))
+        if one_list(looked.head):  # else each of its lines is read and refused
+            raise click.ClickException(f"{file} {seems(file, looked.head, {}, None)}")
+        looked = looked if at is None else looked._replace(clock_at=at, clock="as asked")
+        done = replay_file(settings, posts, looked.clock_at, advance, *outs, packs, version)
+    table = Table("posts read", f"{done.totals.counts['read']:,}")
+    for outcome in OUTCOMES:
+        table.add_row(outcome.replace("_", " "), f"{done.totals.counts[outcome]:,}")
     note.print(table)
-    if done.rejects:
-        note.print(_told(done.rejects, file, rejects), highlight=False, soft_wrap=True)
+    for told in _told(done, looked, file, rejects):
+        tell(told)
     if not done.totals.check():
         raise click.ClickException("the totals do not add up: a post was lost or counted twice. Please report this.")
-    if done.rejects and len(done.rejects) == done.totals.counts["read"]:
-        raise click.ClickException(f"every line was refused: {file} {seems(file, done.rejects)}")
+    if done.refused and done.refused.total() == done.totals.counts["read"]:
+        seeming = seems(file, looked.head, done.refused, done.first_refused)
+        raise click.ClickException(f"every line was refused: {file} {seeming}")
 
 
-def _told(rejects: Sequence[Reject], file: Path, kept: Path | None) -> str:
-    """How many lines were refused for which reasons, and where they are shown."""
-    reasons = Counter[str]()
-    for reject in rejects:
-        reasons[reject.reason] += 1 + len(reject.also)
-    told = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
-    where = f"{kept} holds them" if kept else f"`crisis replay {file} --rejects FILE` writes them, each with its reason"
-    return f"{reasons.total():,} rejected: {told}; {where}"
+def _told(done: Replay, looked: Looked, file: Path, kept: Path | None) -> Iterator[str]:
+    """How many lines were refused for which reasons, where they are shown, and what in the file is likely wrong."""
+    refused = done.refused
+    if refused:
+        told = ", ".join(f"{reason} {count:,}" for reason, count in refused.most_common())
+        again = f"`crisis replay {file} --rejects FILE` writes them, each with its reason"
+        yield f"{refused.total():,} rejected: {told}; {f'{kept} holds them' if kept else again}"
+    if refused["bad_utf8"] >= max(1, NO_UTF_8_SHARE * done.totals.counts["read"]):
+        yield f"{refused['bad_utf8']:,} lines are no UTF-8, {NO_UTF_8}"
+    if refused["bad_time"]:
+        yield f"times are judged by {rfc3339(looked.clock_at)}, {looked.clock}; --at sets another"
+    if done.edits:
+        yield (
+            f"{done.edits:,} posts came under the id of an earlier one with another text: each was read as an edit of "
+            "it, so that of each id the last text stands"
+        )
 
 
-def _posts(path: Path, rows: bool = True) -> Iterator[list[Post]]:
+@contextlib.contextmanager
+def _batches(file: Path, what: str, rows: bool = True, count: int | None = None) -> Iterator[Iterator[list[Post]]]:
+    """The posts of a file as `_posts` gives them, behind a progress bar. A line that is no post is told before the
+    first of them is given. count: how many posts there must be, if given.
+    """
+    check = partial(_post, file, rows, time.time())
+    with at_rest(file) as path, progress(path, what, count, check) as (looked, advance):
+        yield _posts(path, rows, looked.clock_at, advance)
+
+
+def _posts(path: Path, rows: bool, seen_at: float, advance: Callable[[int], None]) -> Iterator[list[Post]]:
     """The posts of a file, AT_ONCE at a time, nothing folded. rows: row i is line i, blank lines not counted, and a
-    deletion is refused; else deletions are left out, and told of at the end.
+    deletion is refused; else deletions are left out, and told of at the end. advance: is told how many lines are done.
     """
     with open_lines(path) as lines:
         numbered = ((number, line.strip()) for number, line in enumerate(lines, 1) if line.strip())
         deletions = 0
         while block := list(islice(numbered, AT_ONCE)):
-            posts = [_post(path, number, line, rows) for number, line in block]
-            kept = [post for post in posts if post is not None]
-            deletions += len(posts) - len(kept)
+            read = [_post(path, rows, seen_at, number, line) for number, line in block]
+            kept = [structs.replace(post, lang=identify(post.text, tag)) for post, tag in read if post]
+            deletions += len(read) - len(kept)
             if kept:
                 yield kept
+            advance(len(block))
     if deletions:
-        note.print(f"{deletions:,} deletions left out: they are no posts", highlight=False)
+        tell(f"{deletions:,} deletions left out: they are no posts")
 
 
-def _post(path: Path, number: int, line: bytes, rows: bool) -> Post | None:
-    """A line's post; its text may be empty. None for a deletion, unless `rows` are to be lines. What else is no post
-    stops the command: left out, it would shift the rows after it.
+def _post(path: Path, rows: bool, seen_at: float, number: int, line: bytes) -> tuple[Post | None, str | None]:
+    """A line's post, without its language, and its language tag; its text may be empty. No post for a deletion, unless
+    `rows` are to be lines. What else is no post stops the command: left out, it would shift the rows after it.
     """
     try:
-        post = parse_post(line, seen_at=path.stat().st_mtime, author_key=b"file", empty_ok=True)
+        post, tag = read_post(line.strip(), seen_at=seen_at, author_key=b"file", empty_ok=True)
         if isinstance(post, Post):
-            return post
+            return post, tag
         if not rows:
-            return None
+            return None, None
         why = "a deletion has no row"
     except Rejected as error:
         why = str(error)
@@ -164,10 +211,9 @@ def embed(settings: Settings, file: Path, out: Path, version: str | None) -> Non
     encoder = chosen(settings, version).encoder
     blocks = []
     with whole(out) as file_out:
-        with progress(file, "embed") as advance:
-            for posts in _posts(file):
+        with _batches(file, "embed") as batches:
+            for posts in batches:
                 blocks.append(encoder.encode([p.text for p in posts]))
-                advance(len(posts))
         rows = np.concatenate(blocks) if blocks else np.zeros((0, encoder.dim), np.float32)
         # np.save writes past Python where it can, and its error names neither the file nor the reason.
         np.lib.format.write_array_header_1_0(file_out, np.lib.format.header_data_from_array_1_0(rows))
@@ -193,8 +239,8 @@ def match(settings: Settings, file: Path, scores: Path, explain: bool, packs: Pa
     ready = make_ready(settings, chosen(settings, version), load_queries(packs))
     encoder, matcher = ready.encoder, ready.matcher
     ids = [q.id for q in matcher.queries]
-    with whole(scores) as out, progress(file, "match") as advance:
-        for posts in _posts(file, rows=False):
+    with whole(scores) as out, _batches(file, "match", rows=False) as batches:
+        for posts in batches:
             vectors = encoder.encode([p.text for p in posts])
             numbers = [str(row) for row in range(len(posts))]  # ids may occur twice in a file
             found = matcher.match(numbers, vectors, encoder.version, posts) if explain else []
@@ -205,13 +251,12 @@ def match(settings: Settings, file: Path, scores: Path, explain: bool, packs: Pa
                     line["matches"] = mine
                     line["words"] = [moving_words(matcher, encoder, post, m.query_id) for m in mine[:1]]
                 out.write(_json(line) + b"\n")
-            advance(len(posts))
 
 
 def _read_vectors(path: Path) -> np.ndarray:
     """(n, d) floats of a .npy file; anything else is refused."""
     try:
-        with path.open("rb") as file:
+        with click.open_file(str(path), "rb") as file:
             given = np.lib.format.read_array(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise click.ClickException(f"{path} is no NumPy file (.npy) of numbers: {error}") from error
@@ -255,8 +300,8 @@ def cluster(settings: Settings, file: Path, out: Path, vectors: Path | None, ver
         made_by, dim = "given", given.shape[1]
     stage = ClusterStage.new(config, dim, made_by)
     ids, arrival, at = [], [], 0
-    with progress(file, "cluster", None if given is None else len(given)) as advance:
-        for number, posts in enumerate(_posts(file, rows=given is not None)):
+    with _batches(file, "cluster", given is not None, None if given is None else len(given)) as batches:
+        for number, posts in enumerate(batches):
             rows = given[at : at + len(posts)] if encoder is None else encoder.encode([p.text for p in posts])
             at += len(posts)
             frame = MatchedFrame(
@@ -265,7 +310,6 @@ def cluster(settings: Settings, file: Path, out: Path, vectors: Path | None, ver
             stage.add_all([frame])
             ids += [p.id for p in posts]
             arrival += [stage.clusterer.arrival_of(p.id) for p in posts]
-            advance(len(posts))
     stage.finish()
     with whole(out) as lines:
         for post_id, first in zip(ids, arrival, strict=True):

@@ -41,6 +41,7 @@ class Restored(msgspec.Struct):
     clusters: int = 0
     clusters_put: int = 0
     left_out: int = 0  # clusters that nobody goes on with
+    unread: int = 0  # records of either that are none; the log names each
 
     def __str__(self) -> str:
         told = f"{self.alerts:,} alerts read, {self.alerts_put:,} put"
@@ -49,6 +50,8 @@ class Restored(msgspec.Struct):
         told += f"; {self.clusters:,} clusters read, {self.clusters_put:,} put"
         if self.left_out:
             told += f", {self.left_out:,} left out: no worker goes on with them"
+        if self.unread:
+            told += f"; {self.unread:,} unreadable"
         return told
 
 
@@ -63,7 +66,7 @@ async def restore_view(settings: Settings, bar: Progress) -> Restored:
             view = LiveView(redis, settings)
             restoring = await Restoring.into(view, settings)
             await asyncio.to_thread(require_topics, settings, "alerts", "clusters")
-            async for alerts in _states(settings, bar, "alerts", _alert, lambda alert, record: alert.revision):
+            async for alerts in _states(settings, bar, done, "alerts", _alert, lambda alert, record: alert.revision):
                 put, withdrawn = await restoring.alerts([(state.value, state.at) for state in alerts])
                 ids = {alert.alert_id for alert in withdrawn}
                 late = [s.value for s in alerts if not s.last and s.value.alert_id not in ids]
@@ -73,7 +76,9 @@ async def restore_view(settings: Settings, bar: Progress) -> Restored:
                 done.alerts_put += len(put)
                 done.withdrawn += len(withdrawn)
             # One worker writes them at a time: what stands last is the newest, whatever its version.
-            async for clusters in _states(settings, bar, "clusters", _cluster, lambda event, record: record.offset):
+            async for clusters in _states(
+                settings, bar, done, "clusters", _cluster, lambda event, record: record.offset
+            ):
                 told, left_out = await restoring.clusters([(state.value, state.at) for state in clusters])
                 done.clusters += len(clusters)
                 done.clusters_put += len(told)
@@ -82,13 +87,19 @@ async def restore_view(settings: Settings, bar: Progress) -> Restored:
 
 
 async def _states(
-    settings: Settings, bar: Progress, topic: str, decode: Callable[[bytes], T], rank: Callable[[T, Record], int]
+    settings: Settings,
+    bar: Progress,
+    done: Restored,
+    topic: str,
+    decode: Callable[[bytes], T],
+    rank: Callable[[T, Record], int],
 ) -> AsyncIterator[Sequence[State[T]]]:
-    task = bar.add_task(topic, total=0)
-    for done, total, states in newest_states(settings, topic, decode, rank):
-        bar.update(task, completed=done, total=total)
-        if states:
-            yield states
+    task, unread = bar.add_task(topic, total=0), done.unread
+    for part in newest_states(settings, topic, decode, rank):
+        bar.update(task, completed=part.done, total=part.total)
+        done.unread = unread + part.unread
+        if part.states:
+            yield part.states
         await asyncio.sleep(0)  # for Ctrl-C
 
 

@@ -2,29 +2,29 @@
 
 Order, first wins: environment (`CRISIS_BROKER__BOOTSTRAP=…`, two underscores between section and field), then the
 TOML file (`--config` or `CRISIS_CONFIG`, which must be there; else ./crisis.toml if it is there and ours), then the
-defaults below. Unknown keys are refused. `deploy/crisis.toml` is the documented example and a test holds it to these
-fields.
+defaults below. Unknown keys are refused; what is off by default is off with an empty value too. `deploy/crisis.toml` is
+the documented example and a test holds it to these fields.
 """
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import difflib
 import os
 import stat
-from collections.abc import Iterator
-from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, Self, get_type_hints
+from typing import Annotated, Any, Self
 
-from pydantic import ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from models.clustering import ClusterConfig
 from models.encoders.cluster_thresholds import TunedClusters
 from models.errors import ConfigError
+from models.language_tags import LANGUAGES, language_problem
 from models.matching import MatchConfig
+from streams.config.checking import leaves, message, plain_section
 from streams.config.sections import Broker, Dashboard, EncoderSettings, Ingest, Privacy, Redis, Topics, Worker
 
 __all__ = ["VARIABLES", "Settings", "load_settings", "unknown_variables"]
@@ -40,6 +40,13 @@ VARIABLES = frozenset(
 )
 
 
+def _read_by_people(match: MatchConfig) -> MatchConfig:
+    base = match.reader_language.partition("-")[0]
+    if base not in LANGUAGES and (wrong := language_problem(base)):
+        raise ValueError(f"reader_language: {wrong}")
+    return match
+
+
 class Settings(BaseSettings):
     """Everything one can set."""
 
@@ -52,8 +59,8 @@ class Settings(BaseSettings):
     redis: Redis = Redis()
     encoder: EncoderSettings = EncoderSettings()
     worker: Worker = Worker()
-    match: MatchConfig = MatchConfig()
-    cluster: ClusterConfig = ClusterConfig()
+    match: Annotated[MatchConfig, plain_section(MatchConfig), AfterValidator(_read_by_people)] = MatchConfig()
+    cluster: Annotated[ClusterConfig, plain_section(ClusterConfig)] = ClusterConfig()
     privacy: Privacy = Privacy()
     dashboard: Dashboard = Dashboard()
     ingest: Ingest = Ingest()
@@ -109,53 +116,54 @@ def load_settings(path: str | Path | None = None, **overrides: dict) -> Settings
     class FromFile(Settings):
         model_config = SettingsConfigDict(toml_file=found if found.is_file() else None)
 
-    typed = {name for name in os.environ if name.startswith("CRISIS_") and "__" in name}
-    if unknown := sorted(
-        n for n in typed if n.removeprefix("CRISIS_").split("__")[0].lower() not in Settings.model_fields
-    ):
-        raise ConfigError(f"no such section: {', '.join(unknown)}; sections: {', '.join(Settings.model_fields)}")
+    variables = _variables()
+    _refuse_sections(variables)
     try:
         return FromFile(**overrides)
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {_message(e)}" for e in error.errors())
-        raise ConfigError(f"settings ({found if found.is_file() else 'environment'}): {wrong}") from error
+        wrong = {".".join(map(str, e["loc"])): message(e, Settings) for e in error.errors()}
+        places = [str(found)] * found.is_file() + [
+            name
+            for name, setting in variables.items()
+            if any(f"{setting}.".startswith(f"{at}.") or at.startswith(f"{setting}.") for at in wrong)
+        ]
+        where = ", ".join(places) or "environment"
+        raise ConfigError(f"settings ({where}): {'; '.join(f'{at}: {told}' for at, told in wrong.items())}") from error
     except ValueError as error:  # not TOML
-        raise ConfigError(f"{found} is not valid TOML: {error}") from error
+        marked = found.read_bytes().startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        told = "it begins with a byte-order mark, save it as UTF-8 without one" if marked else error
+        raise ConfigError(f"{found} is not valid TOML: {told}") from error
 
 
 def unknown_variables() -> list[str]:
     """A sentence for each CRISIS_* variable that nothing reads, such as one that lacks an underscore."""
-    settings = [f"CRISIS_{name}".upper() for name in _leaves(Settings)]
+    settings = list(map(_variable, leaves(Settings)))
     told = []
-    for name in sorted(os.environ):
-        if name.startswith("CRISIS_") and "__" not in name and name not in VARIABLES:
+    for name, setting in _variables().items():
+        if "." not in setting and setting not in Settings.model_fields and name not in VARIABLES:
             meant = difflib.get_close_matches(name, [*settings, *VARIABLES], 1, 0.8)
             told.append(f"{name} is set and nothing reads it" + (f"; did you mean {meant[0]}?" if meant else ""))
     return told
 
 
-def _message(error: ErrorDetails) -> str:
-    """What is wrong with one setting, in our words where pydantic's are those of a programmer."""
-    if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
-        return error["msg"].removeprefix("Value error, ")
-    *sections, name = map(str, error["loc"])
-    inside: Any = Settings
-    for section in sections:
-        inside = _fields(inside)[section]
-    meant = difflib.get_close_matches(name, _fields(inside), 1)
-    return "no such setting; " + (f"did you mean {meant[0]}?" if meant else f"there are: {', '.join(_fields(inside))}")
+def _variables() -> dict[str, str]:
+    """Our variables that are set, in order, and which setting each would be."""
+    ours = sorted(name for name in os.environ if name.upper().startswith("CRISIS_"))
+    return {name: name.lower().removeprefix("crisis_").replace("__", ".") for name in ours}
 
 
-def _fields(section: Any) -> dict[str, Any]:
-    """The settings of a section and what each is, in either of the two ways a section is written."""
-    if is_dataclass(section):
-        return get_type_hints(section)
-    return {name: field.annotation for name, field in getattr(section, "model_fields", {}).items()}
+def _variable(setting: str) -> str:
+    return f"CRISIS_{setting.replace('.', '__').upper()}"
 
 
-def _leaves(section: Any) -> Iterator[str]:
-    for name, kind in _fields(section).items():
-        yield from ([f"{name}__{below}" for below in _leaves(kind)] or [name])
+def _refuse_sections(variables: dict[str, str]) -> None:
+    """Raises ConfigError for a variable of a section that is none, and for one in the place of a whole section."""
+    sections, settings = Settings.model_fields, list(leaves(Settings))
+    if unknown := [name for name, at in variables.items() if "." in at and at.split(".")[0] not in sections]:
+        raise ConfigError(f"no such section: {', '.join(unknown)}; sections: {', '.join(sections)}")
+    for name, at in variables.items():
+        if below := next((setting for setting in settings if setting.startswith(f"{at}.")), None):
+            raise ConfigError(f"{name} is a section: set what is in it one by one, such as {_variable(below)}")
 
 
 def _refuse_a_strangers(path: Path) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from models.errors import ConfigError
+from streams.config.checking import as_meant, plain_section
 
 __all__ = [
     "Broker",
@@ -39,8 +40,18 @@ TOPICS = (
 )
 
 
+# Longer ones the services refuse, or no timer can wait for: ten years, and a day.
+Hours = Annotated[float, Field(gt=0, le=87_600)]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _as_meant(cls, value: object, told: ValidationInfo) -> object:
+        return as_meant(value, cls.model_fields[told.field_name or ""].annotation)
 
 
 class Broker(Section):
@@ -85,10 +96,10 @@ class Topics(Section):
         ),
     ] = ""
     partitions: Annotated[
-        int, Field(ge=1, description="of the posts.* topics: the most workers that can share them")
+        int, Field(ge=1, le=10_000, description="of the posts.* topics: the most workers that can share them")
     ] = 4
-    replication: Annotated[int, Field(ge=1, description="copies of each partition; 3 in production")] = 1
-    retention_h: Annotated[float, Field(gt=0, description="how long posts and alerts stay on the broker")] = 72.0
+    replication: Annotated[int, Field(ge=1, le=32_767, description="copies of each partition; 3 in production")] = 1
+    retention_h: Annotated[Hours, Field(ge=0.1, description="how long posts and alerts stay on the broker")] = 72.0
 
     def name(self, topic: str) -> str:
         """The topic's name on the broker. Raises ConfigError for a name that is not one of ours."""
@@ -111,7 +122,7 @@ class Redis(Section):
             " to differ"
         ),
     ] = "crisis:"
-    fold_h: Annotated[float, Field(gt=0, description="how long an exact repeat is folded into its original")] = 24.0
+    fold_h: Annotated[Hours, Field(description="how long an exact repeat is folded into its original")] = 24.0
     recent_alerts: Annotated[
         int, Field(ge=10, description="alerts listed on the dashboard at the most; a quarter fewer after it was full")
     ] = 2000
@@ -119,17 +130,22 @@ class Redis(Section):
     @field_validator("url")
     @classmethod
     def _address(cls, value: str) -> str:
-        told = "write for example redis://127.0.0.1:6379/0 (rediss:// for TLS, unix:///path for a socket)"
-        try:
-            parts = urlsplit(value)
-            host, port, database = parts.hostname, parts.port, parts.path.strip("/")
-        except ValueError as error:
-            raise ValueError(f"has a host or port that is none; {told}") from error
-        known, socket = parts.scheme in ("redis", "rediss"), parts.scheme == "unix" and database
-        wrong = not known or not host or port == 0 or (database and not database.isdecimal())
-        if not socket and wrong or any(letter.isspace() for letter in value):
-            raise ValueError(f"is not the address of a Redis; {told}")  # it may hold a password: not shown
-        return value
+        return _redis_address(value)
+
+
+def _redis_address(value: str) -> str:
+    """As it was given. Raises ValueError for what is none."""
+    told = "write for example redis://127.0.0.1:6379/0 (rediss:// for TLS, unix:///path for a socket)"
+    try:
+        parts = urlsplit(value)
+        host, port, database = parts.hostname, parts.port, parts.path.strip("/")
+    except ValueError as error:
+        raise ValueError(f"has a host or port that is none; {told}") from error
+    known, socket = parts.scheme in ("redis", "rediss"), parts.scheme == "unix" and database
+    wrong = not known or not host or port == 0 or (database and not database.isdecimal())
+    if not socket and wrong or any(letter.isspace() for letter in value):
+        raise ValueError(f"is not the address of a Redis; {told}")  # it may hold a password: not shown
+    return value
 
 
 class EncoderSettings(Section):
@@ -173,29 +189,26 @@ class Worker(Section):
             ge=1, description="threads of each native pool (BLAS, OpenMP, tokenizer); for more cores start more workers"
         ),
     ] = 1  # more spin while they wait: measured, see deploy/performance.md
-    stall_s: Annotated[float, Field(gt=0, description="lag without progress for so long ends the process")] = 60.0
+    stall_s: Annotated[Seconds, Field(description="lag without progress for so long ends the process")] = 60.0
     session_s: Annotated[
-        float,
+        Seconds,
         Field(
-            gt=0,
+            ge=1,
             description="silent for so long a worker counts as dead and others get its partitions; Kafka allows 6 and"
             " more (group.min.session.timeout.ms)",
         ),
     ] = 10.0
     snapshot_s: Annotated[
-        float, Field(gt=0, description="how often clusters are saved, 6 to 30 MB a time; at most half of stall_s")
+        Seconds, Field(description="how often clusters are saved, 6 to 30 MB a time; at most half of stall_s")
     ] = 5.0
     context_within_s: Annotated[
-        float,
+        Seconds,
         Field(
-            gt=0,
             description="within this lag every post is read in context as it comes; each further so much halves"
             " what is, and the others wait",
         ),
     ] = 5.0
-    audit_s: Annotated[float, Field(gt=0, description="how often HDBSCAN looks for clusters that should be one")] = (
-        300.0
-    )
+    audit_s: Annotated[Seconds, Field(description="how often HDBSCAN looks for clusters that should be one")] = 300.0
 
     @model_validator(mode="after")
     def _saved_before_it_counts_as_stalled(self) -> Worker:
@@ -232,15 +245,15 @@ class Privacy(Section):
     ] = None
     vault_password_file: Annotated[Path | None, Field(description="file holding the password of that Redis")] = None
     link_h: Annotated[
-        float,
-        Field(gt=0, description="how long the link of a post is kept that gave no alert; the others: retention_h"),
+        Hours,
+        Field(description="how long the link of a post is kept that gave no alert; the others: retention_h"),
     ] = 6.0
-    log_days: Annotated[float, Field(gt=0, description="how long it is known who opened which post")] = 90.0
+    log_days: Annotated[float, Field(gt=0, le=3_650, description="how long it is known who opened which post")] = 90.0
 
     @field_validator("vault_url")
     @classmethod
     def _address(cls, value: str | None) -> str | None:
-        return value if value is None else Redis(url=value).url
+        return value if value is None else _redis_address(value)
 
     @property
     def vault(self) -> Redis | None:
@@ -253,9 +266,9 @@ class Dashboard(Section):
 
     host: Annotated[str, Field(description="0.0.0.0 to serve other machines")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="0 = any free port")] = 8080
-    search_h: Annotated[float, Field(gt=0, description="how far back search reaches")] = 24.0
+    search_h: Annotated[Hours, Field(description="how far back search reaches")] = 24.0
     shift_h: Annotated[
-        float, Field(gt=0, description="how far back verdicts on alerts count for the precision the page shows")
+        Hours, Field(description="how far back verdicts on alerts count for the precision the page shows")
     ] = 12.0
     token_file: Annotated[
         Path | None,
@@ -275,12 +288,14 @@ class Dashboard(Section):
 class WriterConfig:
     """How posts are packed into frames."""
 
-    frame_posts: int = 100  # above 100 nothing gets faster (155 to 211 k posts/s through an agent)
-    frame_bytes: int = 262_144
-    linger_s: float = 0.05  # the longest a post waits for company
-    line_bytes: int = 900_000  # a longer line is replaced by a marker: brokers refuse records over 1 MiB
-    frames_in_flight: int = 64  # unacknowledged; beyond, writing waits
-    delivery_timeout_s: float = 120.0  # then the broker counts as gone
+    # above 100 nothing gets faster (155 to 211 k posts/s through an agent)
+    frame_posts: Annotated[int, Field(ge=1, le=10_000)] = 100
+    frame_bytes: Annotated[int, Field(ge=1_000, le=1_000_000)] = 262_144
+    linger_s: Annotated[float, Field(ge=0, le=60)] = 0.05  # the longest a post waits for company
+    # a longer line is replaced by a marker, of up to 1,500 bytes: brokers refuse records over 1 MiB
+    line_bytes: Annotated[int, Field(ge=2_000, le=1_000_000)] = 900_000
+    frames_in_flight: Annotated[int, Field(ge=1, le=10_000)] = 64  # unacknowledged; beyond, writing waits
+    delivery_timeout_s: Annotated[float, Field(ge=1, le=3_600)] = 120.0  # then the broker counts as gone
     compression: Literal["none", "gzip", "lz4"] = "lz4"
 
 
@@ -292,4 +307,6 @@ class Ingest(Section):
     http_allowed_hosts: Annotated[
         str, Field(min_length=1, description="names POST /posts may be asked for by, comma separated; others get 400")
     ] = "localhost, 127.0.0.1, [::1]"
-    writer: Annotated[WriterConfig, Field(description="how posts are packed into frames")] = WriterConfig()
+    writer: Annotated[
+        WriterConfig, plain_section(WriterConfig), Field(description="how posts are packed into frames")
+    ] = WriterConfig()

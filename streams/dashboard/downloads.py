@@ -26,11 +26,9 @@ from streams.dashboard.feed import Feed
 from streams.dashboard.lessons import Lessons
 from streams.dashboard.page_model import fitting, without_author
 from streams.outputs.geojson import collection_lines
-from streams.outputs.table import csv_lines
+from streams.outputs.table import MARK, csv_lines
 
 __all__ = ["Downloads"]
-
-MARK = "\ufeff"  # without it a spreadsheet reads UTF-8 as something else
 
 
 class Downloads:

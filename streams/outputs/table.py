@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from models.feedback.records import Label
 from models.records import Alert, Geo, NamedPlace
-from streams.outputs import Options, Print, open_alerts, print_lines
+from streams.outputs import Options, Print, Told, open_alerts, print_lines
 from streams.outputs.judged import Judged, judged
 from streams.outputs.printable import printable, web_link
 from streams.outputs.sureness import how_sure
 
-__all__ = ["as_csv", "csv_lines"]
+__all__ = ["MARK", "as_csv", "csv_lines"]
+
+MARK = "\ufeff"  # at the start of a file: without it a spreadsheet reads UTF-8 as something else
 
 # Where a cell may begin in a spreadsheet that takes ; or | for a comma, and what it takes for a formula there
 _FORMULA = re.compile(r"""(^|[;|])(?=[\s"']*[=+\-@＝＋－＠])""")
@@ -76,10 +78,15 @@ JUDGED: tuple[tuple[str, str, Callable[[Judged], Cell]], ...] = (
 
 
 def as_csv(options: Options) -> Print:
-    """The open alerts; followed, a line a change."""
+    """The open alerts, marked as UTF-8 for the spreadsheet that opens them; followed, a line a change, for programs."""
     if options.follow:
         return lambda told: print_lines(csv_lines(alert for alert, _ in told))
-    return lambda told: print_lines(csv_lines(open_alerts(alert for alert, _ in told), options.said))
+
+    def marked(told: Iterator[Told]) -> Iterator[str]:
+        heads, *rows = csv_lines(open_alerts(alert for alert, _ in told), options.said)
+        return iter((MARK + heads, *rows))
+
+    return lambda told: print_lines(marked(told))
 
 
 def csv_lines(alerts: Iterable[Alert], said: Mapping[str, Label] | None = None) -> Iterator[str]:

@@ -71,8 +71,13 @@ def reaching_redis(
     settings: RedisSettings, what: str = "Redis", cure: str = "start one or set CRISIS_REDIS__URL"
 ) -> Iterator[None]:
     """Turn what redis-py raises inside into a ServiceError that says what to do."""
+    where = redacted(settings.url).partition("://")[2]
     try:
         yield
+    except ResponseError as error:  # it is there: the way out is not to start one
+        raise ServiceError(
+            f"{what} at {where} refuses what it is asked ({error}): `crisis doctor` looks at it; what its user may do "
+            "is in deploy/security.md"
+        ) from error
     except (RedisError, OSError) as error:
-        where = redacted(settings.url).partition("://")[2]
         raise ServiceError(f"no {what} at {where} ({str(error) or 'no answer'}): {cure}") from error

@@ -24,17 +24,18 @@ def revision(value, record):
     return value
 
 
+def number(value):
+    if not value.isdigit():
+        raise UnicodeDecodeError("utf-8", value, 0, 1, "no number")
+    return int(value)
+
+
 def record(offset, key, value):
-    return SimpleNamespace(offset=offset, key=key, value=value, timestamp=offset * 1000)
+    return SimpleNamespace(topic="t", partition=2, offset=offset, key=key, value=value, timestamp=offset * 1000)
 
 
 @given(st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from([b"1", b"2", b"3", b"", b"no number"]))))
 def test_of_each_key_the_highest_revision_is_given_once_and_whether_it_stands_last(said):
-    def number(value):
-        if not value.isdigit():
-            raise UnicodeDecodeError("utf-8", value, 0, 1, "no number")
-        return int(value)
-
     records = [record(offset, *one) for offset, one in enumerate(said)]
     newest = Newest(number, revision)
     for part in (records[:3], records[3:]):
@@ -48,6 +49,12 @@ def test_of_each_key_the_highest_revision_is_given_once_and_whether_it_stands_la
             expected[key] = (int(max(since)), since[-1] == max(since))
     assert sorted((s.value, s.last) for s in given_) == sorted(expected.values())
     assert newest.unread == sum(one.value == b"no number" for one in records)
+
+
+def test_a_record_that_cannot_be_read_is_told_with_its_place(caplog):
+    newest = Newest(number, revision)
+    newest.told([record(5, b"a", b"1"), record(6, b"a", b"no number")])
+    assert "ignored a record of t, partition 2, offset 6: " in caplog.text and newest.unread == 1
 
 
 @pytest.fixture
@@ -72,6 +79,9 @@ def test_a_topic_of_several_partitions_is_read_to_where_it_ends_and_told_how_far
     assert parts[-1].done == parts[-1].total == 1400
     assert [part.done for part in parts] == sorted(part.done for part in parts)
     assert all(abs(s.at - time.time()) < 600 for part in parts for s in part.states)
+    assert not any(part.unread for part in parts)
+    write(settings, [(b"7", b"no number")])
+    assert list(newest_states(settings, "alerts", number, revision))[-1].unread == 1
 
 
 def test_an_empty_topic_has_no_states_and_one_that_is_not_there_is_told(settings):

@@ -158,14 +158,17 @@ async def test_an_older_state_that_stands_last_on_the_broker_is_followed_by_the_
     assert states_on(settings)[alert.alert_id] == [alert, gone, alert, gone]
 
 
-async def test_a_record_that_is_no_alert_is_left_out_and_the_others_come(settings, view, outbox):
+async def test_a_record_that_is_no_alert_is_left_out_and_counted_and_the_others_come(settings, view, outbox, caplog):
     alert = invent(1, at=time.time())
     await tell(outbox, view, [alert])
     with_key = KafkaProducer(bootstrap_servers=settings.broker.bootstrap)
-    with_key.send(settings.topics.name("alerts"), key=b"x", value=b"\xff no alert").get(30)
+    for topic in ("alerts", "clusters"):
+        with_key.send(settings.topics.name(topic), key=b"x", value=b"\xff no alert").get(30)
     with_key.close()
     await view.redis.flushdb()
-    assert (await restored(settings)).alerts == 1
+    assert str(await restored(settings)) == "1 alerts read, 1 put; 0 clusters read, 0 put; 2 unreadable"
+    for topic in ("alerts", "clusters"):
+        assert f"ignored a record of {settings.topics.name(topic)}, partition " in caplog.text
     assert await view.recent_alerts() == [alert]
 
 

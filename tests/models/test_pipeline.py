@@ -56,6 +56,26 @@ def test_what_is_no_text_is_refused_for_the_reason_that_a_worker_tells_and_one_t
         opened.read("We need water now")
 
 
+def test_an_error_names_the_text_and_nothing_of_its_call_is_read():
+    opened = open_pipeline("flood")
+    opened.read(["We need water", "We need food"])
+    for text, kind in (("x" * 10_001, "text_too_long"), ("a\0b", "nul_byte"), ("water \ud83d", "lone_surrogate")):
+        with pytest.raises(Rejected, match=rf"^{kind}: texts\[1\]"):
+            opened.read(["We need water", text])
+    for wrong, named in ((b"We need water", "bytes"), (None, "NoneType"), (float("nan"), "float"), (7, "int")):
+        with pytest.raises(TypeError, match=rf"texts\[1\] is {named}, not str"):
+            opened.read(["We need water", wrong])
+    with pytest.raises(TypeError, match="dict has keys"):
+        opened.read({"a": "We need water"})
+    assert [post.id for post in opened.read(["We need a boat"]).posts] == ["text/2"]
+
+
+def test_numpy_s_strings_are_texts():
+    told = open_pipeline("flood").read(np.array(["We need drinking water in the camp", "football"]))
+    assert [post.text for post in told.posts] == ["We need drinking water in the camp", "football"]
+    assert told.matches[0][0].query_id == "need.water"
+
+
 def test_the_package_alone_loads_no_encoder():
     import models
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 
@@ -27,6 +30,7 @@ from streams.config import Settings, load_settings
 from streams.outputs.follow import read_alerts
 from tests.outputs.invented import HOSTILE, invent, later
 from tests.outputs.topics import fresh_prefix
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -148,6 +152,23 @@ def test_hostile_text_leaves_no_control_character_in_any_format(settings, form):
     send(settings, [invent("h", text=HOSTILE.replace("\ud800", ""))])
     out = run(settings, "--format", form)
     assert "script" in out and not any(c in out for c in "\x1b\x9b\x07\u202e\u202c")
+
+
+def test_a_reader_that_has_enough_is_no_failure(settings):
+    send(settings, [invent(str(number), text="We need water. " * 60) for number in range(400)])
+    env = os.environ | {
+        "CRISIS_BROKER__BOOTSTRAP": settings.broker.bootstrap,
+        "CRISIS_TOPICS__PREFIX": settings.topics.prefix,
+    }
+    command = [sys.executable, "-m", "streams.cli", "alerts", "--format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as child:
+        try:
+            assert json.loads(child.stdout.readline())["status"] == "active"
+            child.stdout.close()
+            told = child.stderr.read()
+            assert (child.wait(PATIENCE_S), told) == (0, b"")
+        finally:
+            child.kill()
 
 
 def test_an_empty_topic_is_a_valid_collection(settings):

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from models.feedback.records import Label
 from models.records import Alert, Geo, NamedPlace, Reading
+from streams.outputs import Options
 from streams.outputs.printable import printable
-from streams.outputs.table import csv_lines
+from streams.outputs.table import as_csv, csv_lines
 from tests.outputs.invented import alerts, invent
 
 HASHTAG = re.compile(r"#[a-z][a-z0-9_]*(\+[a-z][a-z0-9_]*)*")  # HXL 1.1, "Tagging conventions"
@@ -33,6 +34,14 @@ def test_the_second_row_holds_hashtags_of_the_standard():
     assert len(heads) == len(tags) == len(set(heads)) == len(set(tags)) and not rows
     assert all(HASHTAG.fullmatch(tag) for tag in tags)
     assert {re.split(r"[#+]", tag)[1] for tag in tags} == CORE
+
+
+def test_a_file_begins_with_the_mark_by_which_spreadsheets_know_utf_8_and_a_stream_does_not(capsys):
+    told = [(invent("a", text="señal"), None)]
+    for follow in (False, True):
+        as_csv(Options(follow=follow))(iter(told))
+        first, _, row = capsys.readouterr().out.splitlines()
+        assert first.startswith("\ufeffkind," if not follow else "kind,") and "señal" in row
 
 
 @given(st.lists(alerts(), max_size=5))

@@ -1,5 +1,6 @@
 """Settings: documented, checked, and environment over file over defaults."""
 
+import codecs
 import os
 import re
 import tomllib
@@ -15,9 +16,10 @@ from models.clustering import ClusterConfig
 from models.encoders.cluster_thresholds import TunedClusters
 from models.errors import ConfigError, ServiceError
 from streams import cli
-from streams.config import VARIABLES, Settings, load_settings
+from streams.config import VARIABLES, Settings, load_settings, unknown_variables
 from streams.config.secrets import BRIEF, in_brief, redacted
 from streams.config.sections import TOPICS
+from streams.ingest.lines import oversize_marker
 from streams.view.connect import connect
 from tests.hostile.test_cost import assert_in_proportion
 
@@ -93,12 +95,122 @@ def test_the_environment_wins_over_the_file(tmp_path, monkeypatch):
         ("[worker]\nframe_bytes = 2000000\n", "worker.frame_bytes: .*900000"),
         ("[worker]\nweb_port = 70000\n", "worker.web_port: .*65535"),
         ("[topics]\nprefix = 'drill/'\n", "topics.prefix"),
+        ("broker = 3\n", r"broker: is a section: write \[broker\], and its settings below$"),
+        ("ingest.writer = 3\n", r"ingest\.writer: is a section: write \[ingest\.writer\], and its settings below$"),
+        ("[cluster]\nburst_levels = 3\n", r"cluster\.burst_levels: should be a list, such as \[3\.0, 6\.0\]$"),
+        ("[cluster]\nburst_levels = [12, 3]\n", r"cluster: burst_levels are \[12\.0, 3\.0\]: .*above the one before"),
+        ("[cluster]\nburst_levels = [nan]\n", "cluster: burst_levels are .nan.: each must be"),
+        ("[cluster]\nburst_slow_s = nan\n", "cluster: burst_slow_s nan is not above"),
+        ("[cluster]\nburst_slow_s = 1\n", r"cluster: burst_slow_s 1\.0 is not above burst_fast_s 600\.0"),
+        ("[cluster]\nexamples_shown = -1\n", r"cluster: examples_shown is -1"),
+        ("[cluster]\nhalf_life_s = 1e-9\n", r"cluster: half_life_s is 1e-09"),
+        ("[cluster]\nmerge_soon_s = inf\n", "cluster: merge_soon_s is inf: not a finite number"),
+        ("[cluster]\nannounce_at = true\n", "cluster: announce_at is true and should be a number"),
+        ("[match]\ntarget_precision = true\n", "match: target_precision is true and should be a number"),
+        ("[match]\nalert_probability = 50\n", "match: alert_probability 50.* probabilities, between 0 and 1"),
+        ("[match]\nnotice_suggestion = nan\n", "match: notice_.* probabilities, between 0 and 1"),
+        ("[match]\nsuggestion_probability = 0.9\n", "match: suggestion_probability 0.9 is above alert_probability"),
+        ("[match]\ncontrast = -1\n", "match: contrast -1.* is not from 0 to 1"),
+        ("[match]\nreader_language = 'english'\n", r"match: reader_language: .*'english' .did you mean en\?"),
+        ("[match]\nreader_language = ''\n", "match: reader_language: no post has the language ''"),
+        ("[topics]\npartitions = true\n", r"topics\.partitions: is true and should be a number"),
     ],
 )
 def test_a_wrong_settings_file_is_refused_by_name(tmp_path, text, told):
     file = tmp_path / "crisis.toml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=told):
+        load_settings(file)
+
+
+@pytest.mark.parametrize(
+    ("setting", "wrong", "right"),
+    [
+        ("ingest.writer.frame_posts", [0, 10_001], [1, 10_000]),
+        ("ingest.writer.frame_bytes", [999, 1_000_001], [1_000, 1_000_000]),
+        ("ingest.writer.linger_s", [-0.1, 61, 1e300], [0, 60]),
+        ("ingest.writer.line_bytes", [-1, 0, 20, 1_999, 5_000_000], [2_000, 1_000_000]),
+        ("ingest.writer.frames_in_flight", [-1, 0], [1]),
+        ("ingest.writer.delivery_timeout_s", [0, 0.5, 1e300], [1, 3_600]),
+        ("topics.partitions", [0, 9999999999999999999], [1, 10_000]),
+        ("topics.replication", [0, 99_999], [1, 32_767]),
+        ("topics.retention_h", [0, 1e-9, 1e300], [0.1, 87_600]),
+        ("redis.fold_h", [0, 1e15], [0.1, 87_600]),
+        ("privacy.link_h", [0, 1e300], [0.1, 87_600]),
+        ("privacy.log_days", [0, 1e300], [0.1, 3_650]),
+        ("dashboard.search_h", [0, 1e300], [0.1, 87_600]),
+        ("dashboard.shift_h", [0, 1e300], [0.1, 87_600]),
+        ("worker.session_s", [0.5, 1e300], [1, 1_800]),
+        ("worker.audit_s", [0, 1e300], [1, 86_400]),
+    ],
+)
+def test_a_number_that_no_service_or_timer_can_do_with_is_refused_and_the_outermost_others_are_taken(
+    monkeypatch, setting, wrong, right
+):
+    variable = f"CRISIS_{setting.replace('.', '__').upper()}"
+    for value in wrong:
+        monkeypatch.setenv(variable, str(value))
+        with pytest.raises(ConfigError, match=re.escape(f"settings ({variable}): {setting}: Input should be")):
+            load_settings()
+    for value in right:
+        monkeypatch.setenv(variable, str(value))
+        found = load_settings()
+        for name in setting.split("."):
+            found = getattr(found, name)
+        assert found == value
+
+
+def test_no_marker_of_a_long_line_is_longer_than_the_shortest_limit():
+    longest = max(len(oversize_marker(bytes([byte]) * 5_000, 10**15)) for byte in range(256))
+    with pytest.raises(ConfigError, match="line_bytes"):
+        load_settings(ingest={"writer": {"line_bytes": longest}})
+
+
+def test_a_list_may_stand_in_a_variable(monkeypatch):
+    monkeypatch.setenv("CRISIS_CLUSTER__BURST_LEVELS", "[2, 4.5]")
+    assert load_settings().cluster.burst_levels == (2.0, 4.5)
+    for value in ("3,6", "3", "{}"):
+        monkeypatch.setenv("CRISIS_CLUSTER__BURST_LEVELS", value)
+        with pytest.raises(ConfigError, match=r"cluster\.burst_levels: should be a list, such as \[3\.0, 6\.0\]$"):
+            load_settings()
+
+
+def test_an_empty_value_of_a_setting_that_may_be_none_is_none(tmp_path, monkeypatch):
+    file = tmp_path / "crisis.toml"
+    file.write_text('[encoder]\nref = ""\n[broker]\nca_file = ""\n')
+    monkeypatch.setenv("CRISIS_PRIVACY__VAULT_URL", "")
+    assert load_settings(file).model_dump() == Settings().model_dump()
+
+
+def test_a_refused_setting_is_told_with_the_file_and_the_variables_that_may_have_set_it(tmp_path, monkeypatch):
+    file = tmp_path / "crisis.toml"
+    file.write_text("")
+    monkeypatch.setenv("CRISIS_CLUSTER__T_ATTACH", "5")
+    monkeypatch.setenv("CRISIS_TOPICS__PARTITIONS", "3")  # not the one
+    with pytest.raises(ConfigError) as told:
+        load_settings(file)
+    assert str(told.value).startswith(f"settings ({file}, CRISIS_CLUSTER__T_ATTACH): cluster: t_attach is 5.0: a mean")
+
+
+@pytest.mark.parametrize("value", ["kafka:9092", '{"bootstrap": "kafka:9092"}', ""])
+def test_a_variable_in_the_place_of_a_section_is_refused_with_one_of_its_settings(monkeypatch, value):
+    for variable, setting in (
+        ("CRISIS_BROKER", "CRISIS_BROKER__BOOTSTRAP"),
+        ("crisis_broker", "CRISIS_BROKER__BOOTSTRAP"),  # pydantic-settings reads it too
+        ("CRISIS_INGEST__WRITER", "CRISIS_INGEST__WRITER__FRAME_POSTS"),
+    ):
+        with monkeypatch.context() as set_for_now:
+            set_for_now.setenv(variable, value)
+            assert unknown_variables() == []
+            with pytest.raises(ConfigError, match=f"^{variable} is a section: .*, such as {setting}$"):
+                load_settings()
+
+
+@pytest.mark.parametrize("mark", [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
+def test_a_byte_order_mark_is_told_by_its_name(tmp_path, mark):
+    file = tmp_path / "crisis.toml"
+    file.write_bytes(mark + b"[topics]\n")
+    with pytest.raises(ConfigError, match="byte-order mark, save it as UTF-8 without one"):
         load_settings(file)
 
 
