@@ -43,7 +43,7 @@ from training.evening import Evening, draw_together, even_out
 from training.files import data_dir, hash_rows
 from training.head import Config as HeadConfig
 from training.head import fit_classes
-from training.jobs import run
+from training.jobs import Count, Positive, run
 from training.labels import everyday
 from training.loop import Pace, fit, minutes_left
 from training.losses import supervised_contrast
@@ -63,15 +63,15 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""  # directory of the encoder to adapt
     out: str = ""  # directory to write
     frozen: int = 5  # lower layers that stay as they are
-    epochs: float = 3.0  # over the posts
-    batch: int = 48  # posts
+    epochs: Positive = 3.0  # over the posts
+    batch: Count = 48  # posts
     sentences: int = 24  # query sentences and background beside them
     others: int = 32  # texts of translation pairs, held between where they and their English were
     slips: int = 12_000  # English ones as people type them, among those, held where they stand without a slip
-    rate: float = 1e-4  # of the layers
+    rate: Positive = 1e-4  # of the layers
     head_rate: float = 12.0  # times that, of the head
     contrast: float = 0.3
-    temperature: float = 0.1
+    temperature: Positive = 0.1
     hold: float = 8.0
     hold_others: float = 4.0
     smoothing: float = 0.05

@@ -1,7 +1,7 @@
 """Write a trained static student as a bundle: quantised, measured, with all that is known of its making.
 
-python -m training.bundle laptop                   # CRISIS_CACHE/distill-static → models/data/flood
-python -m training.bundle laptop run=DIR out=DIR
+python -m training.bundle laptop                   # CRISIS_CACHE/distill-static → CRISIS_CACHE/bundle-distill-static
+python -m training.bundle laptop run=DIR out=DIR   # out=models/data/flood: in the place of the one that ships
 python -m training.bundle laptop run=DIR out=DIR licence="MIT (weights)"   # of another teacher, of own texts
 python -m training.publish DIR registry=DIR-or-URL # then: the gates, and into the registry
 """
@@ -20,7 +20,7 @@ from safetensors.numpy import save
 from scipy.sparse import csr_array
 
 from models.encoders.bundle import CARD, MANIFEST, LanguageFigures, Manifest, read_bundle, write_bundle
-from models.encoders.load import FLOOD, folder_of, load_encoder
+from models.encoders.load import folder_of, load_encoder
 from models.errors import BundleError, ConfigError
 from training.data import LEFT_OUT, SOURCES, training_pairs, unique_texts
 from training.evaluate.headline import measure, show
@@ -35,7 +35,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """Knobs of the bundle job."""
 
     run: str = ""  # the training run to make a bundle of; default CRISIS_CACHE/distill-static
-    out: str = ""  # the bundle directory; default models/data/flood
+    out: str = ""  # the bundle directory; default CRISIS_CACHE/bundle-<name of the run>
     even_out: float = 0.5  # 0 = axes as trained, 1 = all of equal variance; see even_out
     sample: int = 60_000  # training texts that the variance is measured on
     licence: str = ""  # of the weights, where another teacher than MiniLM or texts of a file taught them
@@ -44,7 +44,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     seed: int = 1
 
 
-PRESETS = {"laptop": Config(), "smoke": Config()}
+PRESETS = {"laptop": Config(), "smoke": Config(sample=2_000)}
 MINILM = "sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0)"
 LICENCE = "Apache-2.0 (weights; made from data under the licences listed in training.sources)"
 
@@ -162,7 +162,7 @@ def _cell(value: float | None) -> str:
 
 def main(config: Config) -> Path:
     folder = Path(config.run) if config.run else cache_dir() / "distill-static"
-    out = Path(config.out) if config.out else FLOOD
+    out = Path(config.out) if config.out else cache_dir() / f"bundle-{folder.name}"  # never in the place of what ships
     run = read_run(folder)
     made = history(folder)
     other = [f"teacher={name}" for name in sorted(teachers_of(made) - {"minilm"})]

@@ -4,7 +4,7 @@ needs and offers among them everything that each asks for or offers.
 The query packs, the written posts and the real posts that were read (training/posts), asking messages of the learning
 half of disaster-messages-multilingual where its annotators agree (water, food, shelter, clothing, medical help,
 medicine: .40 to .82; the other categories 0 to .26), and everyday sentences, which ask for nothing. Of the sets that
-were read only those whose terms allow it.
+were read only those whose terms allow it; of the other half of disaster messages nothing (training.labels).
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Shares(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     messages: float = 0.7  # of a disaster message
     everyday: int = 130  # sentences of each language that are learnt as asking for nothing
     everyday_weight: float = 0.5  # of one of them
+    most: int = 0  # posts, and messages, of all that there are, at even steps: for a quick look; 0 = all
     none: float = 0.6  # share of the disaster messages that ask for nothing which are learnt as chatter or news
     seed: int = 1
 
@@ -125,5 +126,7 @@ def read_material(config: Shares) -> tuple[Taught, Asked, list[LabelledPost]]:
     root = data_dir()
     posts = written_posts() + read_posts(root)
     messages = [m for m in read_messages(root) if in_train_half(str(m["id"]))]
+    if config.most:
+        posts, messages = (rows[:: max(1, len(rows) // config.most)] for rows in (posts, messages))
     taught = material(config, posts, messages, everyday(root, config.everyday, config.seed))
     return taught, asked(config, posts, messages), posts

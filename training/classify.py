@@ -32,7 +32,7 @@ from models.errors import ConfigError
 from models.text import Cleaning, clean
 from training.bundled_posts import bundled_posts
 from training.files import DataError, hash_rows, read_table
-from training.jobs import cache_dir, model_named, run, write_atomically, write_result
+from training.jobs import Count, Positive, cache_dir, model_named, run, write_atomically, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights
 from training.metrics import mean_interval
 from training.run_key import run_key
@@ -53,14 +53,14 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     split: str = "split"  # its column with train, dev or test; without one: 70, 10 and 20 %, stratified
     split_seed: int = 42  # the paper's random state
     most: int = 0  # rows used at most, a sample by `split_seed`; 0 = all
-    repeats: int = 5
-    epochs: int = 30
+    repeats: Count = 5
+    epochs: Count = 30
     patience: int = 5  # epochs without a better validation score
     threshold: float = 1e-4
-    batch: int = 32
-    lr: float = 1e-5
+    batch: Count = 32
+    lr: Positive = 1e-5
     dropout: float = 0.1
-    max_length: int = 128
+    max_length: Count = 128
     mention_token: str = "@USER"
     seed: int = 1
     out: str = ""  # default CRISIS_CACHE/classify

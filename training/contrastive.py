@@ -17,10 +17,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
-from msgspec import Struct
+from msgspec import Meta, Struct
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import (
     CachedMultipleNegativesRankingLoss,
@@ -35,7 +36,7 @@ from models.text import Cleaning, clean
 from training import mlm
 from training.bundled_posts import bundled_posts
 from training.files import DataError, hash_rows, read_table
-from training.jobs import cache_dir, model_named, run, write_result
+from training.jobs import Count, Positive, cache_dir, model_loaded, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights
 from training.run_key import run_key
 
@@ -54,16 +55,16 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     negative: str = "0"
     hard_negatives: bool = False  # equation 2; each row then needs a negative
     rows: int = 10_000  # the first rows of the file; 0 = all
-    temperature: float = 0.05  # τ; sentence-transformers' scale is 1 / τ
-    batch: int = 512  # pairs whose positives are each other's negatives
+    temperature: Positive = 0.05  # τ; sentence-transformers' scale is 1 / τ
+    batch: Annotated[int, Meta(ge=2)] = 512  # pairs whose positives are each other's negatives
     mini_batch: int = 32  # texts in memory at a time, by gradient caching; 0 = the whole batch at once
-    epochs: float = 20
-    lr: float = 2e-5
+    epochs: Positive = 20
+    lr: Positive = 2e-5
     warmup: float = 0.01  # share of the steps
-    max_length: int = 128
+    max_length: Count = 128
     validation: float = 0.05  # share of the rows that is kept to validate on
     validate_every: int = 20
-    checkpoint_every: int = 20
+    checkpoint_every: Count = 20
     mention_token: str = "@USER"
     seed: int = 1
     out: str = ""  # default CRISIS_CACHE/contrastive
@@ -167,7 +168,7 @@ def plan_batches(rows: Sequence[tuple[str, ...]], size: int, epochs: float, seed
 def load_base(config: Config, texts: list[str]) -> SentenceTransformer:
     """The model to train, with mean pooling."""
     if config.base:
-        model = SentenceTransformer(model_named(config.base, "base"), device=str(device()))
+        model = model_loaded(lambda base: SentenceTransformer(base, device=str(device())), config.base, "base")
         model.max_seq_length = config.max_length
         return model
     small = mlm.Config(pieces=800, layers=1, hidden=64, heads=2, block=config.max_length, seed=config.seed)

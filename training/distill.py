@@ -41,7 +41,7 @@ from training.axes import on_axes, projection
 from training.corpus import SOURCE_WEIGHT, Corpus, capped, pair_weights, to_bags, without_accents
 from training.data import SOURCES, Pairs, training_pairs, unique_texts
 from training.files import data_dir, hash_rows, read_table
-from training.jobs import cache_dir, run, write_atomically, write_result
+from training.jobs import Count, cache_dir, run, write_atomically, write_result
 from training.loop import Pace, fit, minutes_left
 from training.losses import in_batch_contrast
 from training.mixture import find_teacher
@@ -69,9 +69,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     sources: tuple[str, ...] = tuple(SOURCES)
     langs: tuple[str, ...] = ()  # only pairs of these languages; empty = all
     dim: int = 256  # the teacher's axes (MiniLM has 384) are projected to their widest ones; 0 = all of them
-    steps: int = 5_200  # 27 minutes on 2 cores
-    batch: int = 4_096  # pairs a step
-    contrast_batch: int = 2_048  # pairs that are told apart at a time
+    steps: Count = 5_200  # 27 minutes on 2 cores
+    batch: Count = 4_096  # pairs a step
+    contrast_batch: Count = 2_048  # pairs that are told apart at a time
     lr: float = 0.012  # Adam's; falls linearly to 0 after a short warm-up
     warmup: int = 100
     mse: float = 1.0  # weight of the distance to the teacher
@@ -93,7 +93,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     validate_every: int = 1_000  # steps, of a transformer student
     minutes: float = 0.0  # after which the job writes its checkpoint and ends, to be started again; 0 = no limit
     seed: int = 1
-    checkpoint_every: int = 200
+    checkpoint_every: Count = 200
     out: str = ""  # default CRISIS_CACHE/distill-<student>
 
 

@@ -9,6 +9,7 @@ import argparse
 import inspect
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -99,8 +100,9 @@ def of_flood(record: Mapping) -> bool:
 
 def command_of(record: Mapping) -> str:
     """The command by the names that jobs and encoders have now: typed as it was, it would do something else. Notes,
-    which have words in backticks, are cut."""
-    command: str = re.sub(r" note=.*", " note=…", record["command"].replace(*BUNDLE_JOB))
+    which have words in backticks, are cut; what has a blank in it is quoted, which it was not always."""
+    command: str = re.sub(r" '?note=.*", " note=…", record["command"].replace(*BUNDLE_JOB))
+    command = re.sub(r"(?<= )parallel=[^=']*(?= \w+=|$)", lambda named: shlex.quote(named[0]), command)
     if not of_flood(record):
         return command
     if (named := re.sub(r"(?<=[ =])bundled(?= )", "flood", command)) != command:

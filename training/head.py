@@ -68,7 +68,7 @@ class Config(Shares, frozen=True, forbid_unknown_fields=True, kw_only=True):
     iterations: int = 200
 
 
-PRESETS = {"laptop": Config(), "smoke": Config(iterations=5, install=False)}
+PRESETS = {"laptop": Config(), "smoke": Config(iterations=5, install=False, most=1_500, everyday=2)}
 
 
 def fit_classes(config: Config, vectors: np.ndarray, taught: Taught, names: list[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -106,7 +106,8 @@ HEADLINES: dict[str, tuple[str, dict[str, str]]] = {
         {
             "written posts under their query": "figures/written/own_query/value",
             "alerts right, real posts": "figures/read/alerts_right/value",
-            "ordinary posts that alert": "figures/ordinary/ordinary_alerted/value",
+            "ordinary texts that alert": "figures/ordinary/ordinary_alerted/value",
+            "real posts among them": "figures/ordinary/chatter_alerted/value",
         },
     ),
     "shouted": (

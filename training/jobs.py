@@ -12,24 +12,29 @@ import json
 import os
 import platform
 import re
+import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+from safetensors import SafetensorError
 
 from models.errors import ConfigError, CrisisError
 from models.moments import rfc3339
 
 __all__ = [
+    "Count",
+    "Positive",
     "cache_dir",
     "code_hash",
     "code_version",
     "machine",
+    "model_loaded",
     "model_named",
     "read_config",
     "run",
@@ -38,6 +43,10 @@ __all__ = [
 ]
 
 C = TypeVar("C", bound=msgspec.Struct)
+M = TypeVar("M")
+# Types of knobs that 0 makes no sense of.
+Count = Annotated[int, msgspec.Meta(gt=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
@@ -88,11 +97,8 @@ def run(
         config = read(words) if read else read_config(presets, words)
         code_version()  # asked before hours of work
         main(config)
-    except (
-        CrisisError,
-        OSError,
-        FloatingPointError,
-    ) as error:  # OSError: also transformers, of a model that is not there
+    # OSError: also transformers, of a model that is not there; SafetensorError: also of a full disk
+    except (CrisisError, OSError, FloatingPointError, SafetensorError) as error:
         sys.exit(f"error: {error}")
 
 
@@ -132,6 +138,18 @@ def model_named(value: str, knob: str) -> str:
     if value.startswith(("/", ".", "~")) and not Path(value).is_dir():
         raise ConfigError(f"{knob}={value}: no such folder")
     return value
+
+
+def model_loaded(load: Callable[[str], M], value: str, knob: str) -> M:
+    """What `load` makes of a folder or hub id that a knob names. Raises ConfigError where the folder is not there and
+    the hub does not give it either."""
+    try:
+        return load(model_named(value, knob))
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: of a hub that cannot be reached
+        if Path(value).is_dir():
+            raise
+        told = str(error).partition("\n")[0]
+        raise ConfigError(f"{knob}={value}: no such folder here, and it cannot be had as a hub id ({told})") from None
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -208,8 +226,8 @@ def write_result(path: Path, config: msgspec.Struct, data_hash: str, seed: int, 
         )
     module = getattr(sys.modules["__main__"], "__spec__", None)
     record = {
-        "command": " ".join(
-            ["python -m", module.name.removesuffix(".__main__") if module else "?", *map(_short, sys.argv[1:])]
+        "command": shlex.join(
+            ["python", "-m", module.name.removesuffix(".__main__") if module else "job", *map(_short, sys.argv[1:])]
         ),
         "commit": code_version(),
         "machine": machine(),

@@ -22,7 +22,7 @@ import msgspec
 import torch
 from msgspec import Struct
 from rich.progress import Progress
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 from models.errors import ConfigError
@@ -277,13 +277,18 @@ def save_checkpoint(
 
 
 def resume(path: Path, key: str, module: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Trace:
-    """Load the checkpoint of this very run, if there is one. Raises ConfigError if it is of another."""
+    """Load the checkpoint of this very run, if there is one. Raises ConfigError if it is of another, or damaged."""
     if not path.exists():
         return Trace()
-    with safe_open(path, "pt") as file:
-        metadata = file.metadata()
-        check_key(path, metadata["key"], key)
-        tensors = {name: file.get_tensor(name) for name in file.keys()}
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata()
+            check_key(path, metadata["key"], key)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+    except SafetensorError as error:
+        raise ConfigError(
+            f"{path} is cut or damaged ({error}): put a whole copy in its place, or remove it to begin anew"
+        ) from None
     _copy({name[7:]: t for name, t in tensors.items() if name.startswith("module.")}, module)
     for number, (parameter, _) in enumerate(_states(optimizer)):
         prefix = f"optimizer.{number}."
@@ -309,8 +314,13 @@ def _copy(tensors: dict[str, torch.Tensor], module: torch.nn.Module) -> None:
 
 
 def _save(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> None:
+    """Raises ConfigError where it cannot be written; what was there before stays."""
     temporary = path.with_suffix(".tmp")
-    save_file(tensors, temporary, metadata=metadata or None)
+    try:
+        save_file(tensors, temporary, metadata=metadata or None)
+    except SafetensorError as error:
+        temporary.unlink(missing_ok=True)  # half of it would fill a full disk
+        raise ConfigError(f"{path} cannot be written ({error}): make room, and the same command goes on") from None
     temporary.replace(path)
 
 

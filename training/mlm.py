@@ -34,7 +34,7 @@ from training import tokenizer as tokenizer_job
 from training.bundled_posts import bundled_posts
 from training.data import labelled_posts, training_pairs
 from training.files import DataError, data_dir, hash_rows, read_texts
-from training.jobs import cache_dir, model_named, run, write_result
+from training.jobs import Count, Positive, cache_dir, model_named, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights
 from training.run_key import run_key
 
@@ -52,22 +52,22 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     langs: tuple[str, ...] = ()  # of these only texts in these languages; empty = all
     init: str = "scratch"  # "scratch", "roberta", "bertweet", or a transformers directory
     tokenizer: str = ""  # a tokenizers file for "scratch"; empty = train a byte-level BPE on the texts
-    pieces: int = 64_000  # of that BPE
-    layers: int = 12
-    hidden: int = 768
-    heads: int = 12
-    block: int = 128  # pieces in a sequence; texts are laid end to end
+    pieces: Count = 64_000  # of that BPE
+    layers: Count = 12
+    hidden: Count = 768
+    heads: Count = 12
+    block: Count = 128  # pieces in a sequence; texts are laid end to end
     max_texts: int = 0  # 0 = all; else a sample
     min_words: int = 11  # shorter texts are left out: "more than ten tokens"
     mask: float = 0.15  # share of pieces to guess: 80 % masked, 10 % another piece, 10 % as they are
-    epochs: float = 40
-    batch: int = 8192  # blocks a step
-    micro_batch: int = 512  # blocks at a time: 16 accumulation steps
-    lr: float = 4e-4
+    epochs: Positive = 40
+    batch: Count = 8192  # blocks a step
+    micro_batch: Count = 512  # blocks at a time: 16 accumulation steps
+    lr: Positive = 4e-4
     warmup: float = 0.05  # share of the steps
     validation: float = 0.01  # share of the blocks that is kept to validate on, at least one
     validate_every: int = 500
-    checkpoint_every: int = 500
+    checkpoint_every: Count = 500
     mention_token: str = "@USER"
     seed: int = 1
     out: str = ""  # default CRISIS_CACHE/mlm-<init>

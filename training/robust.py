@@ -36,7 +36,7 @@ from training.bundled_posts import bundled_posts
 from training.data import SOURCES, training_pairs
 from training.evaluate.material import standard_english
 from training.files import data_dir, hash_rows, read_texts
-from training.jobs import cache_dir, model_named, run, write_result
+from training.jobs import Count, Positive, cache_dir, model_loaded, run, write_result
 from training.loop import BEST, Pace, fit, load_weights
 from training.losses import hard_negative_contrast, in_batch_contrast, mse
 from training.metrics import pairwise_cosine_distance
@@ -71,22 +71,22 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     # numbers, names by the rules of training.metrics.hard_negatives, the same as xSIM++'s); not in the paper
     hard_per_kind: int = 2  # such texts of each of the three kinds, made once of every English text
     drop: float = 0.1  # static: chance that a piece is left out
-    steps: int = 2_000
-    batch: int = 2_048  # texts a step
-    lr: float = 0.001  # at 0.004 the static table forgets faster than it learns
+    steps: Count = 2_000
+    batch: Count = 2_048  # texts a step
+    lr: Positive = 0.001  # at 0.004 the static table forgets faster than it learns
     warmup: int = 50
     betas: tuple[float, float] = (0.9, 0.999)  # Adam's memory of gradients and of their squares
     eps: float = 1e-8  # Adam's, beside the root of the squares
     clip: float = 0.0  # largest gradient norm; 0 = no limit
     pooling: str = "max"  # of torch students
-    layers: int = 12  # of a student drawn at random (char, or token with an empty base)
-    hidden: int = 768
-    heads: int = 12
-    max_length: int = 128  # pieces or words a torch student reads
+    layers: Count = 12  # of a student drawn at random (char, or token with an empty base)
+    hidden: Count = 768
+    heads: Count = 12
+    max_length: Count = 128  # pieces or words a torch student reads
     validation: int = 2_000  # texts held out
     held_out: Literal["texts", "flores"] = "texts"  # of the texts themselves, or FLORES dev's English beside them
     validate_every: int = 200
-    checkpoint_every: int = 200
+    checkpoint_every: Count = 200
     minutes: float = 0.0  # of the loop, after which it writes its checkpoint and ends, to go on later; 0 = no limit
     seed: int = 1
     out: str = ""  # default CRISIS_CACHE/robust-<student>
@@ -149,8 +149,10 @@ def new_student(config: Config, dim: int, texts: list[str], folder: Path) -> Stu
             )
         return student
     if config.student == "token":
-        base = model_named(config.base, "base") if config.base else _random_base(config, texts, folder)
-        return TokenStudent(base, dim, config.pooling, config.max_length, config.seed)
+        base = config.base or _random_base(config, texts, folder)
+        return model_loaded(
+            lambda start: TokenStudent(start, dim, config.pooling, config.max_length, config.seed), base, "base"
+        )
     if config.student == "char":
         small = {} if config.hidden >= 256 else {"filters": ((1, 8), (2, 8), (3, 16), (4, 16))}
         size = {"hidden": config.hidden, "layers": config.layers, "heads": config.heads}

@@ -26,7 +26,7 @@ from models.encoders.load import folder_of, load_encoder
 from models.encoders.protocol import Encoder
 from models.errors import ConfigError
 from training.files import hash_rows
-from training.jobs import cache_dir, model_named, run, write_result
+from training.jobs import Count, Positive, cache_dir, model_loaded, run, write_result
 from training.loop import BEST, Pace, autocast, device, fit, load_weights
 from training.losses import cosine_regression
 from training.metrics import spearman
@@ -47,9 +47,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     source: str = "en"  # crosslingual: the language trained on
     other: str = "es"  # crosslingual: trained on for `source` itself
     langs: tuple[str, ...] = ()  # judged; empty = all there are
-    epochs: int = 10
-    batch: int = 32
-    lr: float = 1e-3
+    epochs: Count = 10
+    batch: Count = 32
+    lr: Positive = 1e-3
     warmup: float = 0.1  # share of the steps
     validation: float = 0.1  # share of the train split that finds the best epoch
     seed: int = 1
@@ -97,7 +97,7 @@ class Whole:
         self._base = base
 
     def fresh(self) -> Whole:
-        self.module = SentenceTransformer(model_named(self._base, "base"), device=str(device()))
+        self.module = model_loaded(lambda base: SentenceTransformer(base, device=str(device())), self._base, "base")
         return self
 
     def embed(self, texts: Sequence[str]) -> torch.Tensor:

@@ -43,7 +43,7 @@ from training.corpus import pair_weights
 from training.data import training_pairs, unique_texts
 from training.evening import Evening, even_out
 from training.files import data_dir, hash_rows
-from training.jobs import run
+from training.jobs import Count, Positive, run
 from training.loop import Pace, fit, minutes_left
 from training.posts import read_posts, written_posts
 from training.run_key import run_key
@@ -66,9 +66,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     pairs: int = 30_000  # drawn over all languages, thin ones more often than their share
     lang_temperature: float = 0.3  # see corpus.pair_weights
     english: float = 0.4  # share of the English side in the target of a text
-    epochs: float = 2.0
-    batch: int = 96  # texts a step
-    rate: float = 2e-4
+    epochs: Positive = 2.0
+    batch: Count = 96  # texts a step
+    rate: Positive = 2e-4
     written: int = 0  # of the written posts and sentences at most; 0 = all
     data: bool = True  # also learn from the research data under CRISIS_DATA; false = packs and written posts alone
     minutes: float = 0.0  # after which the job writes its checkpoint and ends, to be started again; 0 = no limit

@@ -57,7 +57,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     result: str = ""  # where the JSON of the figures goes as well; empty = only out/run.json
 
 
-PRESETS = {"smoke": Config(pairs="posts", per_lang=200), "laptop": Config(), "paper": Config()}
+PRESETS = {"smoke": Config(pairs="posts", per_lang=200, force=True), "laptop": Config(), "paper": Config()}
 
 
 class Labelled(Struct, frozen=True, eq=False):

@@ -60,7 +60,7 @@ class Config(Shares, frozen=True, forbid_unknown_fields=True, kw_only=True):
     share: float = 0.005  # length of an axis for each unit of log-probability
 
 
-PRESETS = {"laptop": Config(), "smoke": Config(iterations=5, least=20)}
+PRESETS = {"laptop": Config(), "smoke": Config(iterations=5, least=20, most=1_500, everyday=2)}
 
 
 def fit_words(config: Config, cleaned: list[str], taught: Taught, names: list[str]) -> WordScores:

@@ -117,6 +117,26 @@ def test_the_smoke_preset_learns_its_translations_and_publishes_them(data, teach
     assert found(load_encoder(bundle)) > 0.9
 
 
+class Written(Exception):
+    """Where a bundle would be written, were it."""
+
+
+@pytest.mark.parametrize("preset", bundling.PRESETS)
+def test_without_a_place_a_bundle_goes_into_the_cache_and_not_over_the_one_that_ships(
+    preset, data, teacher, small_tokenizer, monkeypatch
+):
+    run = distill.main(small(small_tokenizer, data, steps=1, out=str(data / "cache" / "distill-static")))
+
+    def refuse(folder, *_):
+        raise Written(folder)
+
+    monkeypatch.setattr(bundling, "write_bundle", refuse)
+    for config in (bundling.PRESETS[preset], msgspec.structs.replace(bundling.PRESETS[preset], run=str(run))):
+        with pytest.raises(Written) as asked:
+            bundling.main(config)
+        assert asked.value.args[0].parent == data / "cache"
+
+
 def test_a_bundle_tells_the_teacher_and_the_file_it_learnt_from_and_asks_for_its_licence(
     data, small_tokenizer, monkeypatch
 ):

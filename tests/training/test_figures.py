@@ -3,6 +3,7 @@
 import importlib
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -93,9 +94,33 @@ def test_a_command_names_the_job_that_does_now_what_was_done_and_leaves_out_the_
     assert figures.command_of(published) == published["command"]
 
 
+def test_a_word_with_a_blank_is_quoted_also_where_the_record_has_it_bare():
+    evaluated = "python -m training.evaluate bundle laptop measures=matching"
+    bare = {"command": f"{evaluated} parallel=flores200 devtest,ntrex128 out=out", "metrics": {}}
+    last = {"command": f"{evaluated} parallel=flores200 devtest", "metrics": {}}
+    quoted = {"command": f"{evaluated} 'parallel=flores200 devtest' out=out 'note=two words'", "metrics": {}}
+    assert figures.command_of(bare) == f"{evaluated} 'parallel=flores200 devtest,ntrex128' out=out"
+    assert figures.command_of(last) == f"{evaluated} 'parallel=flores200 devtest'"
+    assert figures.command_of(quoted) == f"{evaluated} 'parallel=flores200 devtest' out=out note=…"
+    assert figures.command_of({"command": f"{evaluated} parallel=ntrex128", "metrics": {}}).endswith(
+        "parallel=ntrex128"
+    )
+
+
+def words_of(name: str) -> list[str]:
+    """A kept result's command, in the words a shell would make of it."""
+    return shlex.split(figures.command_of(json.loads((figures.RESULTS / name).read_text("utf-8"))))
+
+
+def test_every_word_of_a_command_is_a_knob_but_for_what_it_begins_with():
+    for name in figures.result_files():
+        knobs = [word for word in words_of(name)[3:] if "=" in word]
+        assert words_of(name)[-len(knobs) :] == knobs or not knobs, name
+
+
 def test_every_job_of_a_command_is_there():
     for name in figures.result_files():
-        words = figures.command_of(json.loads((figures.RESULTS / name).read_text("utf-8"))).split()
+        words = words_of(name)
         known = training_knobs(words[2])
         assert not known or {w.partition("=")[0] for w in words[3:] if "=" in w} <= known, name
 

@@ -12,7 +12,8 @@ from models.queries import load_queries
 from models.reading import Head, Terms
 from models.records import PRIORITIES, is_notice
 from models.text import Cleaning
-from training.class_material import MAY_LEARN, Asked, Taught, asked, material
+from training import class_material
+from training.class_material import MAY_LEARN, Asked, Taught, asked, material, read_material
 from training.head import Config, calibrated, fit_classes, fit_priority, fit_terms, rescaled, right_readings
 from training.labels import everyday, ordinary
 from training.posts import LabelledPost
@@ -55,6 +56,21 @@ def test_everyday_sentences_are_learnt_as_asking_for_nothing():
     taught = material(Config(everyday_weight=0.25), [], [], ["Tom has a cat."])
     at = taught.texts.index("Tom has a cat.")
     assert (taught.labels[at], taught.weights[at]) == ("ordinary", 0.25)
+
+
+def test_a_quick_look_learns_of_posts_and_messages_at_even_steps(monkeypatch, tmp_path):
+    written = [LabelledPost(f"w{i}", "en", "e", "none", None, "news", None, "written", "stream") for i in range(90)]
+    messages = [{"id": f"m{i}", "text": f"m{i}", "labels": ["request", "water"]} for i in range(200)]
+    monkeypatch.setattr(class_material, "data_dir", lambda: tmp_path)
+    monkeypatch.setattr(class_material, "written_posts", lambda: written)
+    monkeypatch.setattr(class_material, "read_posts", lambda root: [])
+    monkeypatch.setattr(class_material, "read_messages", lambda root: messages)
+    monkeypatch.setattr(class_material, "everyday", lambda root, most, seed: [])
+    whole, few = (read_material(Config(most=most)) for most in (0, 30))
+    assert [post.text for post in few[2]] == [f"w{i}" for i in range(0, 90, 3)] and len(whole[2]) == 90
+    teaching = [t for t in whole[0].texts if t in {m["text"] for m in messages}]
+    assert [t for t in few[0].texts if t in teaching] == teaching[:: len(teaching) // 30]
+    assert training.head.PRESETS["smoke"].most and not training.head.PRESETS["laptop"].most
 
 
 @pytest.mark.data

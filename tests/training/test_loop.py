@@ -7,6 +7,7 @@ import json
 import msgspec
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from models.errors import ConfigError
 from training import classify, loop, semrel
@@ -67,6 +68,37 @@ def test_a_run_killed_at_any_step_and_started_again_ends_as_the_unbroken_one(tmp
     load_weights(tmp_path / "a" / BEST, whole)
     load_weights(tmp_path / "b" / BEST, again)
     assert torch.equal(whole.line.weight, again.line.weight)
+
+
+def test_a_checkpoint_that_is_cut_is_an_error_that_names_it_and_it_stays_as_it_was(tmp_path):
+    model = Line()
+    fit(model, losses_of(model), PACE, tmp_path, "k")
+    path = tmp_path / CHECKPOINT
+    for cut in (path.read_bytes()[:-1], path.read_bytes()[:20], b""):
+        path.write_bytes(cut)
+        with pytest.raises(ConfigError, match=r"checkpoint\.safetensors is cut or damaged \(.+\): .* or remove it"):
+            fit(Line(), losses_of(model), PACE, tmp_path, "k")
+        assert path.read_bytes() == cut
+
+
+def test_weights_that_cannot_be_written_are_an_error_that_names_the_file(tmp_path):
+    gone = tmp_path / "gone" / BEST
+    with pytest.raises(ConfigError, match=r"gone/best\.safetensors cannot be written \(.+\): make room"):
+        loop.save_weights(gone, Line())
+
+
+def test_weights_that_were_written_half_leave_nothing_but_those_of_before(tmp_path, monkeypatch):
+    loop.save_weights(tmp_path / BEST, Line())
+    before = (tmp_path / BEST).read_bytes()
+
+    def full(tensors, path, metadata):
+        path.write_bytes(b"half")
+        raise SafetensorError("No space left on device (os error 28)")
+
+    monkeypatch.setattr(loop, "save_file", full)
+    with pytest.raises(ConfigError, match="No space left"):
+        loop.save_weights(tmp_path / BEST, Line())
+    assert [path.name for path in tmp_path.iterdir()] == [BEST] and (tmp_path / BEST).read_bytes() == before
 
 
 def test_a_finished_run_is_not_run_again_and_another_run_does_not_take_its_place(tmp_path):

@@ -78,7 +78,8 @@ def test_warnings_orders_and_damage_are_classes_of_their_notices_and_count_as_no
 @pytest.mark.data
 def test_every_post_that_was_read_is_in_its_set(data_dir):
     posts = read_posts(data_dir)
-    assert len(posts) == 12_227 and all(post.text for post in posts)
+    held_out = 443  # disaster messages of the half that judges: see test_what_was_learnt.py
+    assert len(posts) == 12_227 - held_out and all(post.text for post in posts)
 
 
 @pytest.mark.data

@@ -9,6 +9,7 @@ from tokenizers import Tokenizer
 
 from models.encoders.load import FLOOD
 from training import tokenizer as job
+from training.data import SOURCES, Pairs
 from training.jobs import read_config
 from training.noise import own_lists
 
@@ -59,6 +60,20 @@ def test_a_base_is_extended_instead_of_trained_anew(tmp_path):
     config = read_config(job.PRESETS, ["smoke", f"base={tmp_path / 'base.json'}", f"out={tmp_path / 'out.json'}"])
     made = Tokenizer.from_file(str(job.main(config)))
     assert pieces(made, "zqkt") == ["▁zqkt"] and pieces(made, "ppl") == ["▁ppl"]
+
+
+def test_the_pairs_of_the_sources_that_are_named_are_read_and_no_others(monkeypatch, tmp_path):
+    asked = []
+
+    def pairs(root, sources):
+        asked.append(sources)
+        return Pairs(["water"], ["dlo"], ["ht"], ["tico19-dev"], "")
+
+    monkeypatch.setattr(job, "training_pairs", pairs)
+    monkeypatch.setattr(job, "data_dir", lambda: tmp_path)
+    for preset in ("smoke", "laptop"):
+        assert set(job.training_texts(job.PRESETS[preset])) == {"dlo", "water"}
+    assert set(asked[0]) < set(asked[1]) == set(SOURCES)
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])

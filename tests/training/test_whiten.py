@@ -78,7 +78,7 @@ def test_a_whitening_that_harms_is_refused_with_the_figures_unless_forced(tmp_pa
             split[lang] = [(a, b, float(s)) for (a, b, _), s in zip(pairs, score, strict=True)]
     monkeypatch.setattr(whiten, "bundled_pairs", lambda seed: rows)
     with pytest.raises(WhiteningRefused, match=r"makes letters worse: mean dev Spearman 1\.0000 → 0\..*force=true"):
-        whiten.main(smoke(tmp_path), encoder)
+        whiten.main(smoke(tmp_path, "force=false"), encoder)
     assert not (tmp_path / "w" / "whitening.safetensors").exists()
     record = json.loads((tmp_path / "w" / "run.json").read_text())
     assert record["metrics"]["helps"] is False  # the measurement is kept, the whitening is not

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from msgspec import Struct
@@ -9,7 +10,7 @@ from msgspec import Struct
 from models.moments import epoch_s
 from training.demo import demo_rows
 from training.files import read_json, read_rows
-from training.posts import HERE, LabelledPost
+from training.posts import HERE, LabelledPost, read_posts
 
 __all__ = [
     "ACTIONABLE",
@@ -63,7 +64,7 @@ class Timed(Struct, frozen=True):
     at_s: float  # epoch seconds, UTC
     gain: float
     types: tuple[str, ...] = ()
-    learnt: bool = False  # it taught
+    learnt: bool = False  # it, or a copy of it, taught
     taught: bool = False  # something of its event did
 
 
@@ -89,12 +90,19 @@ def demo_posts() -> list[LabelledPost]:
     return list(posts.values())
 
 
+def said_in(text: str) -> str:
+    """The words of a post, in small letters, without links, handles and RT: what two copies have in common."""
+    return " ".join(re.findall(r"\w+", re.sub(r"https?://\S+|@\w+|\brt\b", " ", text.lower())))
+
+
 def trecis_posts(root: Path) -> list[Timed]:
     """The labelled part of the TREC-IS streams in order of time; `gain` is the priority's. CrisisLexT26, which teaches,
-    has some of the same events and posts."""
-    learnt = {row["id"] for row in read_rows(HERE / "read.tsv") if row["use"] == "learn"}
+    has some of the same events and posts; and who reposts or copies a post that taught says nothing new."""
+    ids = {row["id"] for row in read_rows(HERE / "read.tsv") if row["use"] == "learn"}
+    texts = {said_in(post.text) for post in read_posts(root) if not post.judges} - {""}
     rows = list(read_json(root / "trecis-stream" / "stream.jsonl.gz"))
-    taught = {row["event"] for row in rows if str(row["id"]) in learnt}
+    learnt = {row["id"] for row in rows if str(row["id"]) in ids or said_in(row["text"]) in texts}
+    taught = {row["event"] for row in rows if row["id"] in learnt}
     posts = [
         Timed(
             row["text"],
@@ -102,7 +110,7 @@ def trecis_posts(root: Path) -> list[Timed]:
             epoch_s(row["created_at"]),
             PRIORITY.get(row["labels"].get("priority", ""), 0.0),
             tuple(RENAMED.get(name, name) for name in row["labels"].get("categories", ())),
-            str(row["id"]) in learnt,
+            row["id"] in learnt,
             row["event"] in taught,
         )
         for row in rows

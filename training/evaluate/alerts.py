@@ -6,7 +6,7 @@
 
 Sets: `written` and `read`, posts of our own that nothing learns from (training/posts); `own`, the written ones under
 queries as people would add them, each by itself; `demo`; `calibration`, written
-streams and read posts together, by language; `disaster`, the held-out half of disaster-messages-multilingual as sent,
+streams and read posts together, by language; `disaster`, what was held out of disaster-messages-multilingual, as sent,
 where a message that asks is right; `humaid`, its test split; `trecis`, its labelled part; `t26`, the events of
 CrisisLexT26 nothing learns from, in time order; `ordinary`, everyday sentences, news and chatter in which nothing
 should be found (some of them also set thresholds; see training.labels).

@@ -42,7 +42,7 @@ class Stream:
 
 
 def read_stream(version: Ready, most: int) -> Stream:
-    """The first messages as sent, of the half that nothing was learnt from, at most so many."""
+    """The first messages as sent, of the half that is held out and was not learnt, at most so many."""
     told = disaster_messages(data_dir(), train_half=False)
     posts: list[Post] = []
     right: list[frozenset[str]] = []

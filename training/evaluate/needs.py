@@ -1,8 +1,9 @@
 """Need/offer matching: average precision of query sentences over labelled messages, originals against translations.
 
 Messages: the held-out half of disaster-messages-multilingual that was not written in English (Haitian Creole, French,
-Latin-script Urdu, accents lost at the source). The same messages are ranked twice: as sent, and as people translated
-them. The queries are English. An encoder that is blind to the language loses nothing between the two.
+Latin-script Urdu, accents lost at the source), but for those that were learnt all the same (training.labels). The same
+messages are ranked twice: as sent, and as people translated them. The queries are English. An encoder that is blind to
+the language loses nothing between the two.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 from models.encoders.protocol import Encoder
 from models.queries import aid_queries
 from training.bundled_posts import bundled_posts
-from training.data import in_train_half, read_messages
 from training.evaluate.matching import matching_accuracy
+from training.labels import read_half
 from training.metrics import bootstrap
 
 __all__ = ["average_precision", "need_messages", "need_precision", "pack_precision", "summary", "translation_matching"]
@@ -75,11 +76,7 @@ def average_precision(scores: np.ndarray, positive: np.ndarray) -> float:
 
 def need_messages(root: Path, train_half: bool = False) -> list[dict]:
     """Messages of one half that were not written in English and were translated."""
-    return [
-        m
-        for m in read_messages(root)
-        if m.get("text_en") and m["lang"] != "en" and in_train_half(m["id"]) == train_half
-    ]
+    return [m for m in read_half(root, train_half) if m.get("text_en") and m["lang"] != "en"]
 
 
 def need_precision(encoder: Encoder, root: Path, seed: int = 1, repeats: int = 0) -> dict[str, dict[str, float]]:
