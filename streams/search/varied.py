@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 
+from models.records import account_of
 from models.search import Found
 
 __all__ = ["ALIKE", "varied"]
@@ -50,5 +51,5 @@ def _apart(found: Sequence[Found]) -> tuple[list[Found], list[Found]]:
 
 def _crowds_of(one: Found) -> list[tuple[str, str]]:
     letters = "".join(filter(str.isalpha, one.post.text.casefold()))
-    own = [("account", one.post.author)] if one.post.author else []  # who names nobody is nobody's neighbour
-    return [("text", letters or one.post.id), *own]
+    who = one.post.author or account_of(one.post.id)
+    return [("text", letters or one.post.id), *([] if who == one.post.id else [("account", who)])]
