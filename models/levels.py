@@ -48,7 +48,7 @@ class MatchConfig:
             alert, suggestion = getattr(self, bar), getattr(self, below)
             if not (0 < alert < 1 and 0 < suggestion < 1):  # 50 for 50 % would let next to nothing alert, silently
                 raise ValueError(f"{bar} {alert} and {below} {suggestion}: probabilities, between 0 and 1")
-            if suggestion > alert and self.target_precision is None:
+            if self.suggestions and suggestion > alert and self.target_precision is None:
                 raise ValueError(f"{below} {suggestion} is above {bar} {alert}: nothing would be a suggestion")
 
 

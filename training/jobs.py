@@ -146,7 +146,7 @@ def model_loaded(load: Callable[[str], M], value: str, knob: str) -> M:
     try:
         return load(model_named(value, knob))
     except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: of a hub that cannot be reached
-        if Path(value).is_dir():
+        if Path(value).is_dir() or "out of memory" in str(error):
             raise
         told = str(error).partition("\n")[0]
         raise ConfigError(f"{knob}={value}: no such folder here, and it cannot be had as a hub id ({told})") from None

@@ -282,7 +282,7 @@ def resume(path: Path, key: str, module: torch.nn.Module, optimizer: torch.optim
         return Trace()
     try:
         with safe_open(path, "pt") as file:
-            metadata = file.metadata()
+            metadata = {"key": "", "trace": ""} | (file.metadata() or {})
             check_key(path, metadata["key"], key)
             tensors = {name: file.get_tensor(name) for name in file.keys()}
     except SafetensorError as error:

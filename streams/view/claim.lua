@@ -10,8 +10,8 @@ local prefix, ttl, most, out = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {}
 local claims = cmsgpack.unpack(ARGV[4])
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1e6 + tonumber(clock[2]) -- microseconds; one more with each note
--- When what is written now is forgotten, milliseconds: as Redis logs it, and as text, so that a SET takes it as it is (.5 µs).
-local till = string.format('%d', math.floor(now / 1e3) + ttl * 1e3)
+-- In how many milliseconds what is written now is forgotten: as text, so that a SET takes it as it is (.5 µs).
+local lasts = string.format('%d', ttl * 1e3)
 
 local held = {} -- what stands under a key, as far as it was read or written here; false: nothing
 
@@ -60,7 +60,7 @@ local function note(key, id) -- what was noted longer ago than it can be remembe
 end
 
 local function hold(id, of, place, fingerprint, post)
-  set(prefix .. 'kept:' .. id, table.concat({place, fingerprint, of, post}, '\31'), 'PXAT', till)
+  set(prefix .. 'kept:' .. id, table.concat({place, fingerprint, of, post}, '\31'), 'PX', lasts)
   if account(id) ~= id then note('mine:' .. account(id), id) end
 end
 
@@ -138,8 +138,8 @@ local function raise(of, place)
         any_raised = true
         local text = prefix .. 'text:' .. said
         local first = pair(text)
-        if not first or gone(first) then set(text, id .. '\31' .. at, 'PXAT', till) end
-        set(prefix .. 'id:' .. id, at .. '\31' .. at .. '\31' .. said, 'PXAT', till)
+        if not first or gone(first) then set(text, id .. '\31' .. at, 'PX', lasts) end
+        set(prefix .. 'id:' .. id, at .. '\31' .. at .. '\31' .. said, 'PX', lasts)
         add('raised:' .. place, id)
       end
     end
@@ -179,7 +179,7 @@ for i, claim in ipairs(claims) do
     if said then release(id, said) end
     drop(id)
     for _, one in ipairs(redis.call('ZRANGE', prefix .. 'mine:' .. id, 0, -1)) do drop(one) end
-    set(prefix .. 'gone:' .. id, 1, 'PXAT', till)
+    set(prefix .. 'gone:' .. id, 1, 'PX', lasts)
     raise(id, place)
     for _, head in ipairs(redis.call('ZRANGE', prefix .. 'heads:' .. id, 0, -1)) do raise(head, place) end
   else
@@ -207,10 +207,10 @@ for i, claim in ipairs(claims) do
     else
       if before and before ~= fingerprint then drop(id) end
       if said and said ~= fingerprint then release(id, said) end
-      if not first then set(text, id .. '\31' .. place, 'PXAT', till) end
+      if not first then set(text, id .. '\31' .. place, 'PX', lasts) end
       begun = begun or place
-      set(prefix .. 'id:' .. id, begun .. '\31' .. place .. '\31' .. fingerprint, 'PXAT', till)
-      if target then set(prefix .. 'then:' .. target .. '\31' .. says, id .. '\31' .. fingerprint, 'PXAT', till) end
+      set(prefix .. 'id:' .. id, begun .. '\31' .. place .. '\31' .. fingerprint, 'PX', lasts)
+      if target then set(prefix .. 'then:' .. target .. '\31' .. says, id .. '\31' .. fingerprint, 'PX', lasts) end
       if said and said ~= fingerprint then raise(id, place) end
       verdict = begun == place and 'n' or 'e'
     end

@@ -9,8 +9,15 @@ from typing import Any, TypeVar
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
+from redis.exceptions import (
+    AuthenticationError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
 from redis.exceptions import ConnectionError as NoConnection
-from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as NoAnswer
 
 from models.errors import ServiceError
@@ -74,10 +81,11 @@ def reaching_redis(
     where = redacted(settings.url).partition("://")[2]
     try:
         yield
-    except ResponseError as error:  # it is there: the way out is not to start one
+    except (ResponseError, AuthenticationError) as error:  # it is there: the way out is not to start one
+        may = isinstance(error, NoPermissionError | AuthenticationError)
+        told = "; what its user may do is in deploy/security.md" if may else ""
         raise ServiceError(
-            f"{what} at {where} refuses what it is asked ({error}): `crisis doctor` looks at it; what its user may do "
-            "is in deploy/security.md"
+            f"{what} at {where} refuses what it is asked ({error}): `crisis doctor` looks at it{told}"
         ) from error
     except (RedisError, OSError) as error:
         raise ServiceError(f"no {what} at {where} ({str(error) or 'no answer'}): {cure}") from error

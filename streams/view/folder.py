@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from models.posts import words_of
 from models.pseudonyms import keyed_hash
-from models.records import Post, account_of
+from models.records import Post
 from streams.pipeline.ports import KEPT_REPEATS, Claim, Gone, Verdict
 from streams.view.scripts import packed, script
 
@@ -41,7 +41,7 @@ def _words(post: Post, author_key: bytes) -> tuple[str, str]:
     """Its words, and as they were while a post that names no author had what stands before its id's slash for one: what
     waits while workers are brought up to date would be taken for edited, and be lost.
     """
-    before = (post.source, account_of(post.id), "", post.fingerprint)
+    before = (post.source, post.id.partition("/")[0], "", post.fingerprint)
     return words_of(post, author_key), keyed_hash("\x1f".join(before), author_key, b"words")
 
 

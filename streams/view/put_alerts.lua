@@ -43,9 +43,11 @@ for i, alert in ipairs(cmsgpack.unpack(ARGV[4])) do
       redis.call('SET', key, json, 'EX', expires)
       for _, owner in ipairs(post == account and {post} or {post, account}) do
         local of = p .. 'alerts-of:' .. owner
-        redis.call('ZADD', of, at, id)
-        if redis.call('EXPIRE', of, expires, 'NX') == 0 then -- it held others before
+        if redis.call('EXPIRE', of, expires) == 1 then -- it held others before
+          redis.call('ZADD', of, at, id)
           redis.call('ZREMRANGEBYSCORE', of, '-inf', from)
+        else
+          redis.call('ZADD', of, at, id)
           redis.call('EXPIRE', of, expires)
         end
       end

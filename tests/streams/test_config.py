@@ -160,6 +160,11 @@ def test_a_number_that_no_service_or_timer_can_do_with_is_refused_and_the_outerm
         assert found == value
 
 
+def test_where_no_suggestions_are_wanted_their_probability_bounds_none():
+    found = load_settings(match={"suggestions": False, "alert_probability": 0.15})
+    assert found.match.alert_probability == 0.15
+
+
 def test_no_marker_of_a_long_line_is_longer_than_the_shortest_limit():
     longest = max(len(oversize_marker(bytes([byte]) * 5_000, 10**15)) for byte in range(256))
     with pytest.raises(ConfigError, match="line_bytes"):

@@ -298,12 +298,15 @@ async def test_of_posts_that_waited_those_that_were_edited_since_are_said_no_mor
         assert await folder.still_said([], key) == []
 
 
-async def test_what_waits_while_workers_are_brought_up_to_date_is_not_taken_for_edited(redis_url, examples_prefix):
+@pytest.mark.parametrize("post_id, account", [("sms/11", "sms"), ("/b", ""), ("alone", "alone")])
+async def test_what_waits_while_workers_are_brought_up_to_date_is_not_taken_for_edited(
+    redis_url, examples_prefix, post_id, account
+):
     """Claims from before a post without an author was its own author hold what stands before the slash for one."""
     async with Redis.from_url(redis_url) as client:
         folder, key = RedisFolder(client, next(examples_prefix), 60), b"key"
-        post = Post("sms/11", "help", 0.0, 0.0, source="sms", fingerprint="help")
-        before = keyed_hash("sms\x1fsms\x1f\x1fhelp", key, b"words")
+        post = Post(post_id, "help", 0.0, 0.0, source="sms", fingerprint="help")
+        before = keyed_hash(f"sms\x1f{account}\x1f\x1fhelp", key, b"words")
         await folder.claim([Claim(post.id, "0:1:0", before, None)])
         edited = msgspec.structs.replace(post, text="fine", fingerprint="fine")
         assert await folder.still_said([post, edited], key) == [post]
