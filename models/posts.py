@@ -59,6 +59,7 @@ _MAX_URL_CHARS = 2048
 
 _REPOSTED = re.compile(r"^(?:RT @(\w{1,30}):? )+")  # a repost in words says the same as what it reposts
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?')  # one without an end too, or it is read anew from each of its quotes
+_ZONE = re.compile(r"\s[A-Za-z]{2,5}(?=\s\d{4}$|$)")  # behind the clock, before the year at most
 _NAMES = (("lat", "lon"), ("lat", "lng"), ("latitude", "longitude"))
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
@@ -235,7 +236,10 @@ def _text(raw: str | None, empty_ok: bool) -> str:
 def _created_at(raw: str | int | float | None, seen_at: float) -> float:
     if raw is None or raw == "":
         return seen_at
-    created_at = epoch_s(raw)
+    try:
+        created_at = epoch_s(raw)
+    except Rejected:  # a zone that is not known costs no call for help: as UTC, and not ahead of when it came
+        created_at = min(epoch_s(_ZONE.sub("", str(raw))), seen_at)
     if not EARLIEST_S <= created_at <= seen_at + MAX_AHEAD_S:
         raise Rejected("bad_time", f"created_at {str(raw)[:60]!r} is before 1990 or more than a day ahead")
     return created_at

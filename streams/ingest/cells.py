@@ -50,7 +50,8 @@ def _rows(text: Iterable[str], delimiter: str, width: int) -> Iterator[Row]:
         ended = True
 
     def are_rows() -> bool:
-        if (ended or isinstance(row, csv.Error)) and sum(line.count('"') for line in taken) % 2:
+        fits = isinstance(row, list) and len(row) <= width
+        if (ended or not fits) and sum(line.count('"') for line in taken) % 2:
             return True
         return delimiter == "\t" and min(width, len(taken)) > 1 and all(line.count("\t") == width - 1 for line in taken)
 
@@ -61,7 +62,9 @@ def _rows(text: Iterable[str], delimiter: str, width: int) -> Iterator[Row]:
         except csv.Error as error:
             row = error
         if are_rows():
-            yield from csv.reader(taken, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+            for line in taken:  # what is quoted in whole lines stays quoted
+                quoting = csv.QUOTE_NONE if line.count('"') % 2 or delimiter == "\t" else csv.QUOTE_MINIMAL
+                yield from csv.reader([line], delimiter=delimiter, quoting=quoting)
         elif row is None:
             return
         else:

@@ -11,6 +11,7 @@ from models.moments import epoch_s, rfc3339
 __all__ = ["RowTimes"]
 
 _DAY = re.compile(r"(\d\d?)([/.-])(\d\d?)\2(\d{4}|\d\d)\b")
+_MIDNIGHT = re.compile(r"[ T]00:00(?::00(?:\.0+)?)?$")
 _SERIAL = re.compile(r"\d{5}(?:[.,]\d+)?")
 SERIAL_1970 = 25_569  # days since the end of 1899, as spreadsheets count
 DAY_S = 86_400
@@ -38,11 +39,15 @@ class RowTimes:
     def read(self, parts: Sequence[str]) -> str | None:
         """A row's time, from one cell or from two, day and clock."""
         parts = [part.strip() for part in parts]
-        for text in parts if len(parts) == 1 else (" ".join(parts), *parts):
+        if len(parts) > 1:
+            day = _MIDNIGHT.sub("", parts[0])  # of a day that was kept as a moment
+            # A day alone is no time where a clock stands beside it that was not understood.
+            parts = [" ".join((day, *parts[1:])), *([p for p in parts if ":" in p] or parts)]
+        for text in parts:
             if (read := _read(self._rewritten(text))) is not None:
                 return read
         self.unread += 1
-        self.first_unread = self.first_unread or " ".join(parts)
+        self.first_unread = self.first_unread or parts[0]
         return None
 
     def _rewritten(self, text: str) -> str:

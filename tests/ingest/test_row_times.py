@@ -108,3 +108,15 @@ def test_what_is_written_down_by_a_table_is_read_as_meant(at):
     assert times(iso, f"{day}/{month}/{year} {clock}", told)[:2] == [at, at]
     assert times(f"{month}/{day}/{year} {clock}", "11/20/2026")[0] == at
     assert times(f"{clock};{year}-{month}-{day}", title="time;date") == [at]
+
+
+@pytest.mark.parametrize(
+    "day, clock, at",
+    [
+        ("2026-11-20", "23:30 IST", None),  # a clock that is not understood is no midnight
+        ("2026-11-20 00:00:00", "10:00:00", TEN),  # a day that was kept as a moment
+        ("2026-11-20", "", TEN - 36_000),
+    ],
+)
+def test_a_day_beside_a_clock_that_is_not_understood_is_no_time(day, clock, at):
+    assert times(f"{day};{clock}", title="date;time") == [at]

@@ -192,3 +192,12 @@ def test_a_post_of_hashtags_is_a_post():
     assert [post["text"] for post in lines_of("text\n#SOS\n")] == ["#SOS"]
     assert [post["text"] for post in lines_of("author,text\nada,#SOS\n#one,#SOS\n")] == ["#SOS", "#SOS"]
     assert [post["text"] for post in lines_of("author,text\nada,water\n#one,#SOS\n")] == ["water", "#SOS"]
+
+
+def test_a_quote_that_the_next_row_s_closes_loses_neither():
+    table = 'id,text,n\n1,"We are trapped on the roof,5\n2,"Trapped under rubble, please help",6\n3,ok,7\n'
+    assert [post["text"] for post in lines_of(table)] == [
+        '"We are trapped on the roof',
+        "Trapped under rubble, please help",
+        "ok",
+    ]

@@ -86,7 +86,7 @@ def test_a_date_of_e_mail_or_twitter_is_read_as_it_was_written(at, away_s):
     "text",
     [
         "20 Nov 2026 10:00:00 IST",  # of India, Israel or Ireland
-        "Fri Nov 20 10:00:00 NPT 2026",
+        "Fri Nov 20 10:00:00 BST 2026",  # of Bangladesh or Britain
         "20 Nov 2026 13:00 AM",
         "20 Nov 2026 10 PM",
         "20 Nov 2026 10:00 noon",

@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from models.errors import Rejected
+from models.moments import epoch_s
 from models.posts import MAX_ID_CHARS, MAX_TEXT_CHARS, REASONS, parse_post, split_lines
 from models.pseudonyms import pseudonym
 from models.records import Deletion, Geo, Post
@@ -303,3 +304,15 @@ def test_a_repost_in_words_has_the_fingerprint_of_what_it_reposts():
     assert fingerprint("RT @someone: we need  water") == fingerprint("we need water")
     assert fingerprint("we need water") != fingerprint("we need water now")
     assert fingerprint("call 030 1234567") != fingerprint("call 030 7654321")
+
+
+@pytest.mark.parametrize("created_at", ["Fri, 20 Nov 2026 10:00:00 IST", "Fri Nov 20 10:00:00 IST 2026"])
+def test_a_zone_that_is_not_known_costs_no_post_which_is_then_of_utc_and_never_ahead_of_when_it_came(created_at):
+    raw = json.dumps({"id": "sms/1", "text": "help", "created_at": created_at}).encode()
+    for seen_at, expected in ((epoch_s("2026-11-20T04:31:00Z"),) * 2, (epoch_s("2026-11-21T00:00:00Z"), TEN)):
+        assert parse_post(raw, seen_at=seen_at, author_key=KEY).created_at == expected
+    with pytest.raises(Rejected):
+        parse_post(b'{"id": "sms/1", "text": "help", "created_at": "soon IST"}', seen_at=TEN, author_key=KEY)
+
+
+TEN = epoch_s("2026-11-20T10:00:00Z")
