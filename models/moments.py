@@ -22,19 +22,22 @@ _IDLE = {name[:n] for name in _DAYS for n in (3, 9)} | {"tues", "thur", "thurs",
 _WORD = re.compile(r"[^\W_]+")
 _ASIDE = re.compile(r"\([^()]*\)")  # "(India Standard Time)", behind an offset
 # Zones of RFC 5322, and those that one region alone calls so. IST is India's, Israel's and Ireland's: it is not known.
-_HOURS = {
+_HOURS: dict[float, str] = {  # fmt: skip
+    -8: "pst",
+    -7: "mst pdt",
+    -6: "cst mdt",
+    -5: "est cdt",
+    -4: "edt ast",
+    -3: "adt",
     0: "z ut utc gmt wet",
-    **{-3: "adt", -4: "edt ast", -5: "est cdt", -6: "cst mdt", -7: "mst pdt", -8: "pst"},
-    **{
-        1: "cet wat",
-        2: "cest eet cat sast",
-        3: "eest eat msk",
-        5: "pkt",
-        5.75: "npt",
-        7: "wib",
-        8: "pht",
-        9: "jst kst",
-    },
+    1: "cet wat",
+    2: "cest eet cat sast",
+    3: "eest eat msk",
+    5: "pkt",
+    5.75: "npt",
+    7: "wib",
+    8: "pht",
+    9: "jst kst",
 }
 _ZONES = {name: timezone(timedelta(hours=hours)) for hours, names in _HOURS.items() for name in names.split()}
 _CLOCK = re.compile(

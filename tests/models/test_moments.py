@@ -59,6 +59,9 @@ def test_the_hours_after_noon_are_told_from_those_before():
         "Fri, 20 Nov 2026 10:00:00 GMT",
         "Fri, 20 Nov 2026 10:00:00 +0000 (UTC)",
         "20-Nov-2026 05:00 EST",
+        "Fri, 20 Nov 2026 06:00:00 AST",
+        "20 Nov 2026 11:00 CET",
+        "Fri Nov 20 15:45:00 NPT 2026",
         "Friday, November 20, 2026 at 3:30 PM +0530",
         "Fri Nov 20 2026 15:30:00 GMT+0530 (India Standard Time)",  # JavaScript
         "2026-11-20 15:30:00 +0530 IST",  # Go
