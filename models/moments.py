@@ -22,7 +22,7 @@ _IDLE = {name[:n] for name in _DAYS for n in (3, 9)} | {"tues", "thur", "thurs",
 _WORD = re.compile(r"[^\W_]+")
 _ASIDE = re.compile(r"\([^()]*\)")  # "(India Standard Time)", behind an offset
 # Zones of RFC 5322, and those that one region alone calls so. IST is India's, Israel's and Ireland's: it is not known.
-_HOURS: dict[float, str] = {  # fmt: skip
+_HOURS: dict[float, str] = {
     -8: "pst",
     -7: "mst pdt",
     -6: "cst mdt",
