@@ -9,15 +9,8 @@ from typing import Any, TypeVar
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
-from redis.exceptions import (
-    AuthenticationError,
-    NoPermissionError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    RedisError,
-    ResponseError,
-)
 from redis.exceptions import ConnectionError as NoConnection
+from redis.exceptions import NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as NoAnswer
 
 from models.errors import ServiceError
@@ -81,9 +74,8 @@ def reaching_redis(
     where = redacted(settings.url).partition("://")[2]
     try:
         yield
-    except (ResponseError, AuthenticationError) as error:  # it is there: the way out is not to start one
-        may = isinstance(error, NoPermissionError | AuthenticationError)
-        told = "; what its user may do is in deploy/security.md" if may else ""
+    except ResponseError as error:  # it is there: the way out is not to start one
+        told = "; what its user may do is in deploy/security.md" if isinstance(error, NoPermissionError) else ""
         raise ServiceError(
             f"{what} at {where} refuses what it is asked ({error}): `crisis doctor` looks at it{told}"
         ) from error

@@ -2,7 +2,7 @@
 
 import pytest
 from redis.asyncio import Redis
-from redis.exceptions import AuthenticationError, NoPermissionError, OutOfMemoryError
+from redis.exceptions import NoPermissionError, OutOfMemoryError
 
 from models.errors import ServiceError
 from streams.config import load_settings
@@ -20,7 +20,6 @@ async def test_a_redis_that_answers_with_a_refusal_is_not_called_missing(redis_u
 @pytest.mark.parametrize(
     "refusal, points",
     [
-        (AuthenticationError("invalid username-password pair"), True),
         (NoPermissionError("this user has no permissions to run the 'set' command"), True),
         (OutOfMemoryError("command not allowed when used memory > 'maxmemory'."), False),
     ],
