@@ -181,7 +181,8 @@ class Means:
         """(b, slots of the part) float32: every similarity."""
         products: np.ndarray = meaning @ self._meaning[part].T
         if self.words:
-            by_word = self._by_word if part.stop <= self._by_word.shape[1] else self._words[part].T
+            first = part.start == 0 and part.stop <= self._by_word.shape[1]
+            by_word = self._by_word if first else self._words[part].T
             words = self._sparse(said, said.value.astype(np.float32), len(meaning)) @ by_word
             products += words[:, : products.shape[1]]
         return products

@@ -51,11 +51,13 @@ def posts(rng, n, topics):
     return to_grid(vectors)
 
 
-@pytest.mark.parametrize("few", [30, 300, 2_000])  # hardly any, some and all blocks are compared in float32
+@pytest.mark.parametrize(
+    "few, many", [(30, 1 / 32), (30, 0), (300, 1 / 32), (2_000, 1 / 32)]
+)  # blocks in float32: few, some, all
 @pytest.mark.parametrize("dense", [DENSE, DENSE + WORDS])
 @pytest.mark.parametrize("seed", range(3))
-def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed, dense, few, monkeypatch):
-    for name, value in {"TILE": 64, "FEW": few}.items():
+def test_it_places_and_merges_as_if_everything_was_compared_with_everything(seed, dense, few, many, monkeypatch):
+    for name, value in {"TILE": 64, "FEW": few, "MANY": many}.items():
         monkeypatch.setattr(means, name, value)
     rng = np.random.default_rng(seed)
     topics = rng.standard_normal((300, DENSE))
